@@ -421,7 +421,7 @@ def _joined_maps(
     from game_rl.playback.played_map import update_screen_map
 
     with _Playing("playing logged episodes again") as playing:
-        found = update_screen_map(run_dir, game, progress=playing)
+        found = update_screen_map(run_dir, game, counts, progress=playing)
     if not found.maps():
         return (
             (),

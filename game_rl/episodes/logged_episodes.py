@@ -129,6 +129,14 @@ class LoggedEpisodes(Sequence[LoggedEpisode]):
             self.rows[indices], self.names, self._blocks, self._unders, self._states
         )
 
+    def first_timesteps(self) -> NDArray[np.int64]:
+        """Return the `first_timestep` of each episode, int64 [n]."""
+        n_envs = np.array([under.n_envs for under in self._unders], np.int64)
+        ended = self.rows["timesteps"].astype(np.int64)
+        played = self.rows["length"].astype(np.int64) * n_envs[self.rows["under"]]
+        is_training = self.rows["kind"] == KINDS.index("training")
+        return np.where(is_training, np.maximum(ended - played, 0), ended)
+
     def numbered(self, numbers: Iterable[int]) -> "LoggedEpisodes":
         """Return the episodes with these numbers, in this order.
 

@@ -1,9 +1,11 @@
 """The maps of a game, joined from the screens of logged episodes, which are played again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from game_rl.envs.episode_tracker import EnvParts, EpisodeTracker, RunningEpisode
 from game_rl.episodes.episode_files import KINDS
@@ -15,24 +17,35 @@ from game_rl.games.definition import Game
 from game_rl.games.place import Offsets, whole
 from game_rl.games.variables import as_tuple
 from game_rl.places.map_clip import Walk
-from game_rl.places.place_counts import MapPoint, map_point
+from game_rl.places.place_counts import (
+    MapId,
+    MapPoint,
+    PlaceCounts,
+    map_point,
+    timesteps_of,
+)
 from game_rl.places.screen_map import ScreenMap, read_screen_map, screen_collector
 from game_rl.playback.episode_replay import play_again
 
 MOST_TIMESTEPS = 30_000
-"""That are played again for a map at once: half a minute of a slow machine."""
+"""That are played again for a map at once: half a minute of a slow machine; and as many again if
+rooms have no screen."""
+_ROUNDED = 127 / 128  # of a timestep of `PlaceCounts`, at least
 _MOST_OF_WALKS = 12_000
 
 
 def update_screen_map(
-    run_dir: RunDir, game: Game, *, progress: Callable[[int, int], None]
+    run_dir: RunDir, game: Game, counts: PlaceCounts, *, progress: Callable[[int, int], None]
 ) -> ScreenMap:
     """Add the screens of episodes since the last time to the map of a run, and save it.
 
-    Nothing is played again that was in the map before.
+    Nothing is played again that was in the map before. Of the episodes, some are played that are
+    spread over them all. If rooms that were visited have no screen then, further ones follow that
+    may have been there.
 
     Args:
         game: the game of the run; it has a `place_screen`.
+        counts: the places of the run.
         progress: is told the timesteps that were played again, and their number in all.
 
     Raises:
@@ -51,10 +64,24 @@ def update_screen_map(
         return joined
     total = int(chosen.rows["length"].sum())
     done = 0
-    for index in range(len(chosen)):
-        for _ in play_again(chosen, index, game, trackers=(screen_collector(joined),)):
+
+    def play(index: int) -> None:
+        nonlocal done
+        for _ in play_again(logged, index, game, trackers=(screen_collector(joined),)):
             done += 1
             progress(done, total)
+
+    played = np.isin(logged.rows["number"], chosen.rows["number"])
+    for index in np.flatnonzero(played):
+        play(int(index))
+    most = total + MOST_TIMESTEPS
+    times = PlaceTimes.of(counts)
+    while (found := likely_there(logged, times, joined.maps(), ~played)) is not None:
+        total += int(logged.rows["length"][found])
+        if total > most:
+            break
+        played[found] = True
+        play(found)
     joined.episode = int(logged.rows["number"].max())
     try:
         write_atomic(run_dir.place_screens, joined.to_bytes())
@@ -76,6 +103,54 @@ def spread_over_run(
         kept.append(index)
         left -= length
     return episodes.at(np.array(sorted(kept), np.int64))
+
+
+class PlaceTimes(NamedTuple):
+    """When the places of a run were found, in timesteps.
+
+    Attributes:
+        boundaries: at which visits were added to the counts, ascending.
+        found: when each place of a map was found.
+    """
+
+    boundaries: NDArray[np.int64]
+    found: Mapping[MapId, Sequence[NDArray[np.int64]]]
+
+    @classmethod
+    def of(cls, counts: PlaceCounts) -> Self:
+        boundaries: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        by_map: dict[MapId, list[NDArray[np.int64]]] = {}
+        for sheet in counts.sheets():
+            found, last = (timesteps_of(n[sheet.visits > 0]) for n in (sheet.found, sheet.last))
+            boundaries += [found, last]
+            by_map.setdefault(sheet.map_id, []).append(found)
+        return cls(np.unique(np.concatenate(boundaries)), by_map)
+
+
+def likely_there(
+    episodes: LoggedEpisodes,
+    times: PlaceTimes,
+    seen: Collection[MapId],
+    among: NDArray[np.bool_],
+) -> int | None:
+    """Return the index of the episode that was most likely on maps that were visited, not seen.
+
+    It is the one during which most places of these maps were found; of equals, the first. None if
+    there is no such episode, or every map was seen.
+
+    Args:
+        among: bool [n], the episodes that may be chosen.
+    """
+    unseen = [each for map_id in times.found.keys() - set(seen) for each in times.found[map_id]]
+    if not unseen or not among.any():
+        return None
+    found = np.sort(np.concatenate(unseen))
+    after = np.searchsorted(times.boundaries, episodes.rows["timesteps"])
+    ends = times.boundaries[after.clip(max=len(times.boundaries) - 1)]
+    begun = np.searchsorted(found, episodes.first_timesteps() * _ROUNDED, side="left")
+    there = np.where(among, np.searchsorted(found, ends, side="right") - begun, 0)
+    index = int(there.argmax())
+    return index if there[index] > 0 else None
 
 
 def _halving(n: int) -> Iterator[int]:
