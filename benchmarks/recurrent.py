@@ -5,7 +5,8 @@
 All peers play the bundled game with the same ROM, frame skip, picture, rollout, batches, epochs and
 LSTM, and see one screen at a time. Speed is that of `benchmarks.training`, and memory that of
 `benchmarks.memory`: the peak PSS of the whole process tree, of ours that of the complete
-`game-rl train`, in a training of its own that makes one update of one epoch.
+`game-rl train`, in a training of its own that makes one update of one epoch. "ours-small" computes
+in bfloat16 with the smallest `micro_batch_size`, one sequence, which gives the same gradient.
 """
 
 import argparse
@@ -32,7 +33,7 @@ WORKS = {
     "usual": Work(n_envs=8, n_steps=128, batch_size=256, n_epochs=4),
     "large": Work(n_envs=2, n_steps=8_192, batch_size=2_048, n_epochs=4, size="full"),
 }
-PEERS = ("sb3-contrib", "ours-float32", "ours-bf16")
+PEERS = ("sb3-contrib", "ours-float32", "ours-bf16", "ours-small")
 _HEADER = (
     f"{'':<7} {'':<12} | {'peak PSS':>9} {'theirs / it':>11} | {'timesteps/s':>11} "
     f"{'(min - max)':>15} {'it / theirs':>11} | {'collect':>9} {'update':>9}  a timestep"
@@ -41,11 +42,13 @@ _HEADER = (
 
 def overrides(peer: str) -> list[str]:
     memory = f"{{kind: lstm, size: {_SIZE}, sequence: {_SEQUENCE}}}"
-    precision = peer.removeprefix("ours-")
+    small = [f"algorithm.micro_batch_size={_SEQUENCE}"] if peer == "ours-small" else []
+    precision = "float32" if peer == "ours-float32" else "bf16"
     return [
         "env.frame_stack=1",
         f"algorithm.memory={memory}",
         f"algorithm.precision={precision}",
+        *small,
     ]
 
 
