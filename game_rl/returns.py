@@ -48,6 +48,32 @@ def q_lambda_returns(
     return returns
 
 
+def endless_advantages(rewards: _Floats, values: _Floats, *, gamma: float, lam: float) -> _Floats:
+    """Advantages by generalised advantage estimation, as if no episode ended.
+
+    A_t = d_t + gamma lam A_{t+1},  d_t = r_t + gamma V_{t+1} - V_t.
+
+    After the last timestep V is that of the last one.
+
+    Args:
+        rewards: float32 [B, T].
+        values: float32 [B, T], of the observation before each reward.
+        gamma: discount factor.
+        lam: 0 uses V alone, 1 uses the rewards until the end of the rollout.
+    Returns: float32 [B, T].
+    Source: Schulman et al. 2016; without ends, Burda et al. 2018.
+    """
+    advantages = np.zeros_like(rewards)
+    ahead = np.zeros(len(rewards), np.float32)
+    following = values[:, -1]
+    for step in reversed(range(rewards.shape[1])):
+        delta = rewards[:, step] + gamma * following - values[:, step]
+        ahead = delta + gamma * lam * ahead
+        advantages[:, step] = ahead
+        following = values[:, step]
+    return advantages
+
+
 def discounted_returns(rewards: _Floats, ends: NDArray[np.bool_], *, gamma: float) -> _Floats:
     """Return r_t + gamma r_{t+1} + ... up to the end of the episode, float32 [T].
 

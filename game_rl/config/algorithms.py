@@ -89,13 +89,31 @@ class MemoryConfig(RunSection):
         return (4 if self.kind == "lstm" else 2, self.layers, self.size)
 
 
+class CuriosityConfig(RunSection):
+    """A reward for what is new to the run, beside the game's own.
+
+    As in random network distillation (Burda et al. 2018), a network learns to predict what a random
+    network makes of an observation, and its error is the reward. A value network of its own
+    estimates the sums of that reward, which go on over the ends of episodes. Of the screens only
+    the newest one counts. Curves and evaluations have the rewards of the game.
+    """
+
+    kind: Annotated[Literal["rnd"], Role.LEARNING] = "rnd"
+    """How it is measured what is new: rnd, random network distillation."""
+    coef: Annotated[Positive, Role.LEARNING] = 0.5
+    """Weight of the advantages of what is new, beside those of the game's rewards. Its rewards are
+    scaled to the same size in each game."""
+    gamma: Annotated[float, Field(ge=0, lt=1), Role.LEARNING] = 0.99
+    """Discount of what is new one timestep away."""
+
+
 class _AnyAlgorithm(RunSection):
     """What is asked of the section of every algorithm.
 
     A key that an algorithm lacks is None there, or 0 if it is a number of timesteps to wait:
     `replay`, `lakes`, `teacher` and `learning_starts` on-policy; `n_steps`, `n_epochs` and
-    `target_kl` off-policy; `exploration`, `memory`, `micro_batch_size` and `vf_coef` where there
-    are none.
+    `target_kl` off-policy; `exploration`, `memory`, `curiosity`, `micro_batch_size` and `vf_coef`
+    where there are none.
     """
 
     collected_in: ClassVar[Literal["n_steps", "train_freq"]]
@@ -235,6 +253,9 @@ class PPOConfig(_OnPolicyConfig):
     with your rights."""
     memory: Annotated[MemoryConfig | None, Role.NETWORK] = None
     """What the agent remembers of its episode, beyond the screens that it sees; null: nothing."""
+    curiosity: Annotated[CuriosityConfig | None, Role.LEARNING] = None
+    """A reward for what is new to the run; null: none. Checkpoints keep its networks. A fork takes
+    them over, unless its counters are new, or it has other observations or another n_envs."""
     precision: Annotated[_Precision, Role.LEARNING] = "auto"
     """Precision of the screens' network. bf16 is faster on hardware that has it; auto takes it
     there. A run keeps the precision that it started with."""
@@ -404,6 +425,7 @@ class DQNConfig(_AnyAlgorithm):
     collected_in: ClassVar[Literal["train_freq"]] = "train_freq"
     draws_actions: ClassVar[bool] = False
     memory: ClassVar[None] = None
+    curiosity: ClassVar[None] = None
     has_q_network: ClassVar[bool] = True
     has_target_network: ClassVar[bool] = True
     is_in_sb3: ClassVar[bool] = True
@@ -559,6 +581,7 @@ class PQNConfig(_OnPolicyConfig):
 
     draws_actions: ClassVar[bool] = False
     memory: ClassVar[None] = None
+    curiosity: ClassVar[None] = None
     has_q_network: ClassVar[bool] = True
     optimiser: ClassVar[Literal["adam", "radam"]] = "radam"
     target_kl: ClassVar[None] = None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from game_rl.curiosity.curiosity_feature import CuriosityFeature
 from game_rl.episodes.episode_files import EpisodesFeature
 from game_rl.explore.potentials import PotentialsFeature
 from game_rl.features.feature import Feature
@@ -79,6 +80,7 @@ FEATURES: tuple[Feature, ...] = (
     PoolFeature(),
     PotentialsFeature(),
     NoveltyFeature(),
+    CuriosityFeature(),
     EpisodesFeature(),
     LiveFeature(),
     TeacherFeature(),

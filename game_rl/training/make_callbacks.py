@@ -31,6 +31,7 @@ from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.games.definition import Game
 from game_rl.system.machine import effective_cpus
 from game_rl.training.extension import Extension, GivenCallback, RunParts
+from game_rl.training.extensions.curiosity_extension import CuriosityExtension
 from game_rl.training.extensions.custom_callbacks_extension import CustomCallbacksExtension
 from game_rl.training.extensions.episodes_extension import EpisodesExtension
 from game_rl.training.extensions.lake_extension import LakeExtension
@@ -54,6 +55,7 @@ EXTENSIONS: tuple[type[Extension], ...] = (
     PoolExtension,
     PotentialsExtension,
     NoveltyExtension,
+    CuriosityExtension,
     EpisodesExtension,
     CustomCallbacksExtension,
     LiveExtension,

@@ -51,7 +51,8 @@ arm:
     algorithm.learn_from.offline algorithm.learn_from.offline.evaluate_every_gradient_steps
     algorithm.learn_from.follow_every_s algorithm.q_lambda evaluation.final_episodes
     algorithm.learn_from.played algorithm.learn_from.played.imitate algorithm.memory.sequence
-    algorithm.memory.init
+    algorithm.memory.init algorithm.curiosity algorithm.curiosity.kind algorithm.curiosity.coef
+    algorithm.curiosity.gamma
     evaluation.n_envs evaluation.deterministic checkpoints.every_timesteps callbacks env.pool
 resume arm mixture learner:
     fork

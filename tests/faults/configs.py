@@ -54,6 +54,7 @@ ALGORITHMS = {  # each can be saved every 32 timesteps
     "ppo-novelty": _PPO,
     "ppo-played": f"{_PPO[:-1]}, {_PLAYED}}}",
     "ppo-memory": f"{_PPO[:-1]}, memory: {{size: 16, sequence: 4}}}}",
+    "ppo-curiosity": f"{_PPO[:-1]}, curiosity: {{kind: rnd}}}}",
     "pqn": "{name: pqn, n_steps: 8, batch_size: 32, n_epochs: 2}",
     "dqn": _DQN.format(replay="{capacity: 256}"),
     "dqn-lake": _DQN.format(replay="{capacity: 256}"),

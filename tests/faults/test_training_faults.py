@@ -43,6 +43,7 @@ def test_a_few_faults_of_each_kind_lose_nothing(
         "ppo-own",  # parts of one's own, with a state
         "ppo-potential",
         "ppo-memory",
+        "ppo-curiosity",
         "ppo-played",
         "dqn-played",
         "ppo-pool",  # tells its envs what it has found, as the next one

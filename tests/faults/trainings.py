@@ -50,6 +50,7 @@ COMPARED = (
     "potentials.json",  # only with a reward from an exploration
     "pool.json",  # only with a pool
     "novelty.json",  # only with a reward of novelty
+    "curiosity.json",  # only with curiosity
 )
 HANG_S = 180.0
 _PLAIN = Setting()

@@ -21,11 +21,18 @@ KINDS = {
     "ppo-memory": [
         "algorithm={n_steps: 16, batch_size: 16, n_epochs: 1, memory: {size: 8, sequence: 8}}"
     ],
+    "ppo-curiosity": ["algorithm={n_steps: 16, batch_size: 16, n_epochs: 1, curiosity: {}}"],
     "dqn": [_DQN, "checkpoints.save_replay_buffer=true"],
     "dqn-lake": [_DQN, "lake={}"],
     "pqn": ["algorithm={name: pqn, n_steps: 16, batch_size: 16}", "lake={}"],
 }
-FILES = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors", "replay.safetensors")
+FILES = (
+    "policy.safetensors",
+    "optimizer.safetensors",
+    "arrays.safetensors",
+    "replay.safetensors",
+    "curiosity.json",
+)
 
 
 def quiet() -> Console:

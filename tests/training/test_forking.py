@@ -34,7 +34,9 @@ from tests.training.forks import (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", variants("ppo", "dqn-lake", slow=["ppo-memory", "dqn", "pqn"]))
+@pytest.mark.parametrize(
+    "kind", variants("ppo", "dqn-lake", slow=["ppo-memory", "ppo-curiosity", "dqn", "pqn"])
+)
 def test_a_fork_that_changes_nothing_is_its_parent_continued_bit_for_bit(
     kind: str, make_config: MakeConfig
 ) -> None:
