@@ -35,6 +35,8 @@ def filled(form: ObservationFormat, seed: int = 0) -> PackedRolloutBuffer:
     rng = np.random.default_rng(seed)
     for step in range(N_STEPS):
         observations = drawn(form, N_ENVS, seed=100 * seed + step)
+        flags = observations["status"][:, 2:]  # stored in a bit each
+        flags[:] = flags > 0
         buffer.add(
             observations,
             rng.integers(4, size=N_ENVS),
