@@ -116,9 +116,16 @@ def test_what_dqn_shares_with_sb3_has_its_names() -> None:
         ("{memory: {}, teacher: {run: runs/x}}", "algorithm.teacher"),
         ("{name: dqn, memory: {}}", "algorithm.memory"),
         ("{name: pqn, memory: {}}", "algorithm.memory"),
+        ("{name: dqn, curiosity: {}}", "algorithm.curiosity"),
+        ("{name: pqn, curiosity: {}}", "algorithm.curiosity"),
+        ("{curiosity: {gamma: 1}}", "algorithm.curiosity.gamma"),
+        ("{curiosity: {coef: 0}}", "algorithm.curiosity.coef"),
+        ("{curiosity: {kind: icm}}", "algorithm.curiosity.kind"),
     ],
 )
-def test_what_does_not_go_with_a_memory_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_what_does_not_go_with_a_memory_or_curiosity_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
     file = tmp_path / "run.yaml"
     head = "game: duel\ntotal_timesteps: 100_000\nrun_dir: runs/x\n"
     file.write_text(f"{head}algorithm: {text}\n", encoding="utf-8")
