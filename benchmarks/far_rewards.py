@@ -22,7 +22,7 @@ the mean of keys and doors, 12 for the whole game, of which 4 are done at `caves
     rnd_place      ppo, with that of keys, doors, room and position, in which no creature is new
 
 An arm and seed that has a result in the folder is not run again. Ctrl-C and the same command go on;
-only the networks of the distillation begin anew then.
+only the networks of `rnd_place` begin anew then.
 """
 
 import argparse
@@ -59,7 +59,7 @@ _CHANGES: Mapping[str, Sequence[str]] = {
         "algorithm.memory={kind: lstm, size: 256, sequence: 64}",
     ),
     "one_moment": ("env.frame_stack=1",),
-    "rnd": _ALONE,
+    "rnd": (*_ALONE, "algorithm.curiosity={kind: rnd, coef: 0.5, gamma: 0.99}"),
     "rnd_place": _ALONE,
 }
 _STARTS = ("shore", "caves", "lighthouse")
@@ -131,19 +131,16 @@ def _routes_played(
 def _callbacks(arm: str, config: game_rl.RunConfig, exploration: Path) -> list[BaseCallback]:
     if arm == "cloned":
         return [ImitatingFirst(config, exploration)]
-    if not arm.startswith("rnd"):
+    if arm != "rnd_place":
         return []
     with closing(game_rl.make_env(config)) as env:
         assert isinstance(env.observation_space, gymnasium.spaces.Dict)
         spaces = env.observation_space.spaces
-    everything = slice(None)
-    parts = dict.fromkeys(spaces, everything)
-    if arm == "rnd_place":
-        shape = spaces["moving"].shape
-        assert shape is not None
-        n_moving = shape[0] // config.env.frame_stack
-        position = slice(-n_moving, 2 - n_moving)  # of the newest moment, which is the last
-        parts = {"moving": position, "status": slice(0, 12), "room": everything}
+    shape = spaces["moving"].shape
+    assert shape is not None
+    n_moving = shape[0] // config.env.frame_stack
+    position = slice(-n_moving, 2 - n_moving)  # of the newest moment, which is the last
+    parts = {"moving": position, "status": slice(0, 12), "room": slice(None)}
     return [RandomNetworkDistillation(parts, weight=0.5)]
 
 
