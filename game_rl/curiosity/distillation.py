@@ -56,9 +56,9 @@ class CuriosityNetwork(nn.Module):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         if self._screen is not None:
-            pixels, numbers = rows[:, : self._n_pixels], rows[:, self._n_pixels :]
-            of_screen = self.convolutions(pixels.reshape(-1, *self._screen)).flatten(1)
-            rows = torch.cat((of_screen, numbers), dim=1)
+            pixels = rows[:, : self._n_pixels].reshape(-1, *self._screen)
+            of_screen = self.convolutions(pixels).flatten(1)
+            rows = torch.cat((of_screen, rows[:, self._n_pixels :]), dim=1)
         found: torch.Tensor = self.hidden(rows)
         return found
 

@@ -57,7 +57,7 @@ def parameters(found: Distillation) -> Iterator[nn.Parameter]:
 def plain_rows(form: ObservationFormat, buffer: PackedRolloutBuffer) -> NDArray[np.float64]:
     """What the networks get, one observation and one number after the other; by env and step."""
     inputs = CuriosityInputs.of(form)
-    rows = []
+    rows: list[list[float]] = []
     for index in range(N_ENVS * N_STEPS):
         seen = buffer.samples(np.array([index])).observations
         assert isinstance(seen, dict)
