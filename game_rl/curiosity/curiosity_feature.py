@@ -139,9 +139,13 @@ class CuriosityInputs:
 
     @property
     def batch_floats(self) -> int:
-        """Return how many numbers one timestep of a batch takes while its gradient is computed."""
+        """Return how many numbers one timestep of a batch takes while its gradient is computed.
+
+        Each layer keeps its output before and after the ReLU, and each has a gradient, of the value
+        network and of a quarter of the batch of the one that predicts.
+        """
         of_screen = sum(c * height * width for c, height, width in self.convolved)
-        return 4 * self.n_inputs + 3 * (of_screen + 3 * N_UNITS)
+        return 4 * self.n_inputs + 5 * (of_screen + 2 * N_UNITS)
 
 
 def fits(saved: SavedCuriosity, sizes: Mapping[str, int]) -> bool:
