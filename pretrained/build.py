@@ -44,6 +44,14 @@ RECIPES = {
     "duel": Recipe(("duel_variables_ppo", "seed=100")),
     "beacon": Recipe(("beacon_explored_variables_ppo",), explored_minutes=6),
     "courier": Recipe(("courier_memory_ppo",)),
+    "seasons": Recipe(
+        (
+            "seasons_ppo",
+            "env.frame_stack=1",
+            "env.observation={screen: false, parts: [status, tiles]}",
+            "algorithm.network={features: 64, hidden: [64]}",
+        )
+    ),
 }
 
 
