@@ -30,7 +30,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -38,9 +37,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 import game_rl
 from benchmarks.arms import Experiment, Result, Task, game_rl_errors
-from benchmarks.curiosity import RandomNetworkDistillation
+from benchmarks.curiosity import PartialCuriosity
+from game_rl.envs.make_env import make_observation_format
 from game_rl.explore.archive import known_routes
 from game_rl.explore.explore_dir import ExploreDir
+from game_rl.games.definition import load_game
 
 _CONFIG = "beacon_explored_variables_ppo"
 _FROM_SHORE = ("env.start_states=[shore]",)
@@ -133,15 +134,11 @@ def _callbacks(arm: str, config: game_rl.RunConfig, exploration: Path) -> list[B
         return [ImitatingFirst(config, exploration)]
     if arm != "rnd_place":
         return []
-    with closing(game_rl.make_env(config)) as env:
-        assert isinstance(env.observation_space, gymnasium.spaces.Dict)
-        spaces = env.observation_space.spaces
-    shape = spaces["moving"].shape
-    assert shape is not None
-    n_moving = shape[0] // config.env.frame_stack
+    form = make_observation_format(config.env, load_game(config.game))
+    (n_moving,) = dict(form.parts)["moving"].shape
     position = slice(-n_moving, 2 - n_moving)  # of the newest moment, which is the last
-    parts = {"moving": position, "status": slice(0, 12), "room": slice(None)}
-    return [RandomNetworkDistillation(parts, weight=0.5)]
+    seen = {"moving": position, "status": slice(0, 12), "room": slice(None)}
+    return [PartialCuriosity(form, seen)]
 
 
 def trained(arm: str, seed: int, timesteps: int, run_dir: Path, exploration: Path) -> Result:

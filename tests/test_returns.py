@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from game_rl.returns import discounted_sums, q_lambda_returns
+from game_rl.returns import discounted_sums, endless_advantages, q_lambda_returns
 
 
 def one(
@@ -87,3 +87,16 @@ def test_discounted_sums_count_the_first_rewards_of_each_row() -> None:
     sums = discounted_sums(rewards, np.array([1, 2, 3]), gamma=0.5)
     assert sums.dtype == np.float32
     assert sums.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_endless_advantages_are_the_sums_of_later_errors_of_the_values() -> None:
+    """Schulman et al. 2016, equation 16, without an episode's end."""
+    rng = np.random.default_rng(0)
+    rewards = rng.random((3, 7), np.float32)
+    values = rng.random((3, 7), np.float32)
+    found = endless_advantages(rewards, values, gamma=0.9, lam=0.8)
+    after = np.concatenate((values[:, 1:], values[:, -1:]), axis=1)
+    errors = rewards + 0.9 * after - values
+    for step in range(7):
+        wanted = sum((0.9 * 0.8) ** k * errors[:, step + k] for k in range(7 - step))
+        np.testing.assert_allclose(found[:, step], wanted, rtol=1e-5)

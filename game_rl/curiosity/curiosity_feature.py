@@ -1,5 +1,6 @@
 """Curiosity without torch: what its networks get, what is saved of it, and what it costs."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -52,6 +53,12 @@ def is_one_hot(part: PartFormat) -> bool:
     return part.kind == "categories" and part.n_values <= _MOST_ONE_HOT
 
 
+def n_numbers(part: PartFormat, stack: int) -> int:
+    """Return the numbers that the networks get of a part; a category is one of N."""
+    n = math.prod(part.stacked_shape(stack))
+    return n * part.n_values if is_one_hot(part) else n
+
+
 @dataclass(frozen=True)
 class CuriosityInputs:
     """What the networks get of an observation: the newest screen, then the numbers of all parts.
@@ -59,7 +66,7 @@ class CuriosityInputs:
     Attributes:
         screen: shape (C, H, W) of the newest screen once it is reduced; None without one.
         reduction: pixels of the screen whose mean is one of these, in each direction.
-        n_numbers: numbers of the other parts; a category is one of N.
+        n_numbers: numbers of the other parts.
     """
 
     screen: tuple[int, int, int] | None
@@ -68,26 +75,20 @@ class CuriosityInputs:
 
     @classmethod
     def of(cls, form: ObservationFormat) -> "CuriosityInputs":
-        n_numbers = 0
-        for _, part in form.parts:
-            n = 1
-            for size in part.stacked_shape(form.stack):
-                n *= size
-            n_numbers += n * part.n_values if is_one_hot(part) else n
+        numbers = sum(n_numbers(part, form.stack) for _, part in form.parts)
         if form.screen is None:
-            return cls(None, 1, n_numbers)
+            return cls(None, 1, numbers)
         channels, height, width = form.frame_shape
         reduction = 1
         while max(height, width) // reduction > _MOST_SIDE:
             reduction *= 2
-        return cls((channels, height // reduction, width // reduction), reduction, n_numbers)
+        return cls((channels, height // reduction, width // reduction), reduction, numbers)
 
     @property
     def n_pixels(self) -> int:
         if self.screen is None:
             return 0
-        channels, height, width = self.screen
-        return channels * height * width
+        return math.prod(self.screen)
 
     @property
     def n_inputs(self) -> int:
@@ -111,8 +112,7 @@ class CuriosityInputs:
         """Numbers that the first hidden layer gets."""
         if not self.convolved:
             return self.n_inputs
-        channels, height, width = self.convolved[-1]
-        return channels * height * width + self.n_numbers
+        return math.prod(self.convolved[-1]) + self.n_numbers
 
     def n_parameters(self, n_outputs: int) -> int:
         """Return the weights of a network."""
@@ -144,7 +144,7 @@ class CuriosityInputs:
         Each layer keeps its output before and after the ReLU, and each has a gradient, of the value
         network and of a quarter of the batch of the one that predicts.
         """
-        of_screen = sum(c * height * width for c, height, width in self.convolved)
+        of_screen = sum(map(math.prod, self.convolved))
         return 4 * self.n_inputs + 5 * (of_screen + 2 * N_UNITS)
 
 
