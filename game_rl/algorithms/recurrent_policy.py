@@ -17,8 +17,8 @@ from torch.nn import functional
 from game_rl import schedules
 from game_rl.algorithms.networks import Adam
 from game_rl.algorithms.policies import choose_network, extracted_features
-from game_rl.config.algorithms import MemoryConfig, PPOConfig
-from game_rl.config.network import NATURE, Network
+from game_rl.config.algorithms import PPOConfig
+from game_rl.config.network import NATURE, MemoryConfig, Network
 from game_rl.system.placement import Precision
 
 Layers = nn.LSTM | nn.GRU

@@ -1,4 +1,4 @@
-"""The section `algorithm.network`: how the policy sees, and its hidden layers."""
+"""The sections `algorithm.network` and `algorithm.memory`: how a policy sees and what it keeps."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, get_args
@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from game_rl.config.custom_part import CustomPart, PartItem
-from game_rl.config.strict_model import StrictModel
+from game_rl.config.strict_model import Role, RunSection, StrictModel
 
 ScreenNetwork = Literal["nature", "impala", "small"]
 
@@ -84,3 +84,34 @@ def own_network(network: Network) -> Iterator[CustomPart]:
     written = {network: {}} if isinstance(network, str) else network
     for reference, arguments in written.items():
         yield CustomPart(("algorithm", "network"), reference, arguments)
+
+
+class MemoryConfig(RunSection):
+    """A memory of the agent: recurrent layers between the network of the screens and its outputs.
+
+    Policy and value function have as many each, as in sb3-contrib's RecurrentPPO. The memory is
+    empty when an episode begins, wherever it begins.
+    """
+
+    kind: Annotated[Literal["lstm", "gru"], Role.NETWORK] = "lstm"
+    """Kind of the recurrent layers. sb3-contrib only has lstm, so policies with gru cannot be
+    exchanged with it."""
+    size: Annotated[int, Field(ge=1, le=16_384), Role.NETWORK] = 256
+    """Number of units of each recurrent layer."""
+    layers: Annotated[int, Field(ge=1, le=16), Role.NETWORK] = 1
+    """Number of recurrent layers, one on top of the other."""
+    sequence: Annotated[int, Field(ge=1, le=65_536), Role.LEARNING] = 64
+    """Number of timesteps in a row of one env that are learned together, which is also how far back
+    a gradient reaches. It must divide n_steps and batch_size. An episode's end cuts a sequence."""
+    init: Annotated[Literal["chrono", "uniform"], Role.LEARNING] = "chrono"
+    """Biases of the gates before the first update. chrono: units keep what they have for 1 to
+    `sequence` timesteps (Tallec and Ollivier 2018). uniform: all forget half within a timestep, as
+    PyTorch's and sb3-contrib's layers, so that gradients from long ago vanish."""
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Shape of one env's state: tensors of the policy and of the value function, layers, size.
+
+        An LSTM has two tensors each, and a GRU one.
+        """
+        return (4 if self.kind == "lstm" else 2, self.layers, self.size)
