@@ -21,18 +21,18 @@ from tests.experiments.paper_executor import PaperExecutor
 
 WRITTEN: dict[str, dict[str, str]] = {
     "population": {
-        "experiment.yaml": "15b6c74cca96a8d7",
+        "experiment.yaml": "35e00f1205c5d163",
         "state.json": "0ea6af63cd8ed2f7",
         "champion.json": "870a91884b1bba05",
         "records": "27bd4c1f3f8a9364",
-        "configs": "b58b479fc5081291",
+        "configs": "e8d8b154ea8a5425",
     },
     "train_on": {
-        "experiment.yaml": "9595c25d39c9c237",
+        "experiment.yaml": "eb6af8dbe76e0632",
         "state.json": "0826de6e937aebda",
         "champion.json": "20d5bf89548e6efb",
         "records": "f2c602a5c80ff511",
-        "configs": "675f707084a372c7",
+        "configs": "68181525e179ef8e",
     },
     "erl": {
         "experiment.yaml": "271b33653f002395",
