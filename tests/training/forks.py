@@ -26,13 +26,7 @@ KINDS = {
     "dqn-lake": [_DQN, "lake={}"],
     "pqn": ["algorithm={name: pqn, n_steps: 16, batch_size: 16}", "lake={}"],
 }
-FILES = (
-    "policy.safetensors",
-    "optimizer.safetensors",
-    "arrays.safetensors",
-    "replay.safetensors",
-    "curiosity.json",
-)
+FILES = ("policy.safetensors", "optimizer.safetensors", "arrays.safetensors", "replay.safetensors")
 
 
 def quiet() -> Console:
@@ -73,7 +67,7 @@ def everything(root: Path) -> dict[str, tuple[int, str]]:
 
 def learned(run_dir: RunDir, name: int) -> dict[str, str]:
     files = Checkpoint(run_dir.checkpoint(name)).files
-    return {file: files[file].sha256 for file in FILES if file in files}
+    return {file: files[file].sha256 for file in (*FILES, "curiosity.json") if file in files}
 
 
 def generators(run_dir: RunDir, name: int) -> object:
