@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
+from game_rl.algorithms.encoder_sizes import FLOAT_BYTES
 from game_rl.algorithms.sizes import NetworkSize, n_minibatch_parts, timesteps_together
 from game_rl.buffers.layout import (
     REPLAY_LAYOUTS,
@@ -356,11 +357,17 @@ def _holes(config: RunConfig, facts: RunFacts, small: int) -> int:
     number: str = facts.precision
     if facts.uses_bf16 and facts.bf16_way == "unfolded" and not facts.uses_gpu:
         number = "unfolded"
-    gradient = 0 if facts.uses_gpu else _small([network_of(config, facts).weights_bytes])
+    gradient = 0 if facts.uses_gpu else _small_gradient(network_of(config, facts))
     gradients = calibration.HOLES_OF_GRADIENTS
     if together(config, facts) < algorithm.batch_size:
         gradients += calibration.HOLES_OF_MICRO_BATCHES
     return round(calibration.HEAP_HOLES[number] * small + gradients * gradient)
+
+
+def _small_gradient(network: NetworkSize) -> int:
+    """Return the bytes of a gradient without its largest block, if that is no small one."""
+    largest = network.largest_parameter * FLOAT_BYTES
+    return network.weights_bytes - largest + _small([largest])
 
 
 def _kept(size: int) -> Part:

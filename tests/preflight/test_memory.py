@@ -11,10 +11,13 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
+from game_rl.algorithms.policies import ppo_policy_to_load
+from game_rl.algorithms.recurrent_policy import recurrent_policy_to_load
 from game_rl.buffers.layout import Transitions
 from game_rl.buffers.pond import Pond
 from game_rl.buffers.replay_buffer import PackedReplayBuffer
 from game_rl.buffers.rollout_buffer import PackedRolloutBuffer
+from game_rl.config.algorithms import PPOConfig
 from game_rl.config.schema import RunConfig
 from game_rl.features.features_above import n_pictures
 from game_rl.preflight import calibration
@@ -22,6 +25,7 @@ from game_rl.preflight.facts import RunFacts
 from game_rl.preflight.footprint import estimate, verdict
 from game_rl.preflight.memory import (
     Phase,
+    _small_gradient,
     frames_in_a_step,
     network_gpu,
     network_of,
@@ -174,6 +178,25 @@ def test_small_blocks_are_kept_by_the_allocator_and_large_ones_are_given_back() 
         assert step > 0
         kept = part(phase(phases, "collect"), "kept by the allocator")
         assert kept >= step if share_kept == 1 else kept < share_kept * step
+
+
+@pytest.mark.parametrize("features", [512, 1_024])
+@pytest.mark.parametrize("memory", [None, {"size": 256}])
+def test_each_block_of_a_gradient_is_small_or_large(
+    features: int, memory: dict[str, int] | None
+) -> None:
+    """A whole picture and an LSTM have more small blocks together than a large one has bytes."""
+    config = make_config(
+        algorithm={"memory": memory, "network": {"features": features}},
+        env={"observation": {"size": "full"}},
+    )
+    form = FACTS.observation_format(config)
+    load = ppo_policy_to_load if memory is None else recurrent_policy_to_load
+    assert isinstance(config.algorithm, PPOConfig)
+    policy = load(config.algorithm, form.space, spaces.Discrete(FACTS.n_actions))
+    blocks = [4 * parameter.numel() for parameter in policy.parameters()]
+    small = sum(size for size in blocks if size < 32 * 2**20)
+    assert _small_gradient(network_of(config, FACTS)) == small
 
 
 def test_evaluation_takes_no_more_emulators_than_episodes() -> None:
