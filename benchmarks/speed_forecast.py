@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, ClassVar
@@ -74,17 +74,20 @@ class Case:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A row with a bundled config of another algorithm."""
+    """A row with a bundled config: of another algorithm, or with a memory."""
 
     config: str
     rollout: int
     learns_from: int = 0
+    changes: dict[str, Any] = field(default_factory=dict)
 
     def values(self) -> dict[str, Any]:
-        return {"algorithm.learning_starts": self.learns_from} if self.learns_from else {}
+        learning = {"algorithm.learning_starts": self.learns_from} if self.learns_from else {}
+        return learning | self.changes
 
     def __str__(self) -> str:
-        return f"{self.config:<56}"
+        kinds = [str(value) for key, value in self.changes.items() if "memory" in key]
+        return f"{' '.join([self.config, *kinds]):<56}"
 
 
 CASES: tuple[Case | Shipped, ...] = (
@@ -102,6 +105,12 @@ CASES: tuple[Case | Shipped, ...] = (
     Case(8, 256, 2, "full", "grey", 1, 128, 1, "float32"),
     Shipped("duel_pqn.yaml", rollout=1_024),
     Shipped("duel_dqn.yaml", rollout=32, learns_from=1_024),
+    Shipped("courier_memory_ppo.yaml", rollout=4_096),
+    Shipped(
+        "duel_ppo.yaml",
+        rollout=1_024,
+        changes={"env.frame_stack": 1, "algorithm.memory": "{kind: lstm}"},
+    ),
 )
 
 

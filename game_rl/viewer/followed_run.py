@@ -32,7 +32,7 @@ from game_rl.files.pretrained import pretrained_address
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved_forecast import SavedForecast, read_footprint, read_forecast
 from game_rl.system.units import GIB
-from game_rl.viewer.event_words import happening
+from game_rl.viewer.event_words import happening, percents_spaced
 
 Json = dict[str, Any]
 MACHINE_EVERY_S = 15.0
@@ -70,7 +70,11 @@ def run_summary(run: RunView) -> Json:
     ended: Json | None = None
     if end is not None:
         text = end.text or (run.ended_by if end.reason == "completed" else "")
-        ended = {"reason": end.reason, "text": text, "time": end.time.isoformat()}
+        ended = {
+            "reason": end.reason,
+            "text": percents_spaced(text),
+            "time": end.time.isoformat(),
+        }
     return {
         "algorithm": next((e.algorithm for e in run.all_of(Begun)), None),
         "device": None if start is None else start.device,
@@ -273,7 +277,10 @@ class FollowedRun:
             "milestones": [
                 event.model_dump(mode="json") for event in _of(events, MilestoneReached)
             ],
-            "hints": [hint.model_dump(mode="json") for hint in hints.values()],
+            "hints": [
+                hint.model_dump(mode="json") | {"text": percents_spaced(hint.text)}
+                for hint in hints.values()
+            ],
             "clips": [clip.name for clip in self.clips()],
             "n_curve_points": sum(isinstance(event, _CURVED) for event in events),
         }

@@ -18,7 +18,7 @@ from game_rl.places.places_picture import places_picture
 from game_rl.places.screen_map import read_screen_map
 from game_rl.statistics import wilson_interval
 from game_rl.system.units import MIB, format_bytes, format_deviation, format_duration
-from game_rl.viewer.event_words import Happening, happening
+from game_rl.viewer.event_words import Happening, happening, percents_spaced
 from game_rl.viewer.panel_figure import panel_svg
 from game_rl.viewer.panels import Panel
 from game_rl.viewer.report_clips import ReportClip, still_of
@@ -281,7 +281,7 @@ def places_section(run: ShownRun) -> list[Html]:
 def hints_section(run: ShownRun) -> list[Html]:
     """Return the hints that the training gave, if it gave any."""
     rows = [
-        (f"{event.timesteps:,}", event.text, element("code", event.key))
+        (f"{event.timesteps:,}", percents_spaced(event.text), element("code", event.key))
         for event in run.events
         if isinstance(event, HintGiven)
     ]

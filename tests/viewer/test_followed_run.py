@@ -151,7 +151,7 @@ def test_how_a_run_has_ended() -> None:
     met = StopConditionMet(text="success of 95 %")
     ended = Ended(timesteps=2_048, reason="completed", exit_code=0)
     found = run_summary(RunView([*first_events(), met, ended], False))
-    assert (found["state"], found["ended"]["text"]) == ("completed", "success of 95 %")
+    assert (found["state"], found["ended"]["text"]) == ("completed", "success of 95\u00a0%")
     assert run_summary(RunView([*first_events(), ended], True))["state"] == "training"
     killed = run_summary(RunView(first_events(), False))
     assert (killed["state"], killed["ended"], killed["seconds_left"]) == (
@@ -272,13 +272,13 @@ def test_curves_milestones_and_hints_are_shown(tmp_path: Path) -> None:
         curves(20, a=2.0, b=3.0),
         key,
         hint(10, "it is stuck"),
-        hint(20, "it is still stuck"),
+        hint(20, "stuck in 25% of episodes"),
     ]
     run._follower.events += [(10**6 + n, event) for n, event in enumerate(later)]
     assert newest_values(run.events) == {"a": 2.0, "b": 3.0}
     summary = run.summary()
     assert [each["text"] for each in summary["milestones"]] == ["the first key"]
-    assert [each["text"] for each in summary["hints"]] == ["it is still stuck"]
+    assert [each["text"] for each in summary["hints"]] == ["stuck in 25\u00a0% of episodes"]
     lines = [(line["title"], line["tone"]) for line in run.happenings(10**5)]
     assert lines == [("milestone", "good"), ("hint", "bad"), ("hint", "bad")]
 
