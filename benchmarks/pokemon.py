@@ -1,13 +1,15 @@
 """Speed and memory of a Pokémon Red training: the example here, and SB3's own loop.
 
     python -m benchmarks.pokemon [--n-envs 8] [--n-steps 256] [--updates 4] [--repeats 3]
+    python -m benchmarks.pokemon --write FOLDER && game-rl preflight FOLDER/run.yaml --probe
 
 No ROM of Pokémon Red is needed: both play `duel` in its place, which costs the emulator the same
 kind of work, and read the addresses of Pokémon Red in its memory. Ours is the run of
 `examples/pokemon_red_v2`; theirs is `benchmarks.trainings.pokemon_sb3`, with the same observation,
 network sizes, rollout, batches and epochs. Each run is a process of its own, and each round runs
 both. A speed is the median over the updates except the first; the memory is the peak of the
-process tree's PSS, with start-up.
+process tree's PSS, with start-up. `--write` only writes our example with that ROM into a new
+folder, for `game-rl preflight` to forecast its hours.
 """
 
 import argparse
@@ -36,13 +38,8 @@ def train_ours() -> None:
 
     options = _parser().parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        for name in ("run.yaml", "maps.yaml", "pokemon_red_v2.py"):
-            shutil.copy(_EXAMPLE / name, folder)
-        text = (_EXAMPLE / "game.yaml").read_text(encoding="utf-8")
-        lines = text.splitlines()
-        text = "\n".join(_stand_in(line) for line in lines)
-        (folder / "game.yaml").write_text(text, encoding="utf-8")
+        folder = Path(temporary) / "example"
+        write_stand_in(folder)
         n_timesteps = options.updates * options.n_envs * options.n_steps
         words = [
             f"env.n_envs={options.n_envs}",
@@ -53,6 +50,17 @@ def train_ours() -> None:
         ]
         config = load_config(folder / "run.yaml", words)
         print(train(config, RunDir(folder / "run")).to_json())
+
+
+def write_stand_in(folder: Path) -> None:
+    """Write the example, which plays `duel`'s ROM, into a new folder."""
+    folder.mkdir(parents=True)
+    for path in _EXAMPLE.glob("*.yaml"):
+        shutil.copy(path, folder)
+    shutil.copy(_EXAMPLE / "pokemon_red_v2.py", folder)
+    lines = (_EXAMPLE / "game.yaml").read_text(encoding="utf-8").splitlines()
+    text = "\n".join(_stand_in(line) for line in lines)
+    (folder / "game.yaml").write_text(text, encoding="utf-8")
 
 
 def _stand_in(line: str) -> str:
@@ -87,11 +95,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--n-steps", type=int, default=256)
     parser.add_argument("--updates", type=int, default=4, help="in a run, with the first")
     parser.add_argument("--repeats", type=int, default=3, help="rounds")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the example, and end")
     return parser
 
 
 def main() -> None:
     options = _parser().parse_args()
+    if options.write is not None:
+        write_stand_in(options.write)
+        return
     peers = {"SB3's loop": _THEIRS, "game_rl": ["-c", _OURS]}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in peers}
     for _ in range(options.repeats):
