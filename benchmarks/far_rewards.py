@@ -1,6 +1,6 @@
 """What each ingredient is worth where rewards are far away: short trainings of `beacon`.
 
-    game-rl explore beacon --output explored/beacon --minutes 6
+    game-rl explore beacon --output explored/beacon --timesteps 2_200_000
     python -m benchmarks.far_rewards --folder FOLDER [--arms all no_pool ...] [--seeds 0]
 
 Each arm is the beginning of `configs/beacon_explored_variables_ppo.yaml`, changed in one point,
