@@ -4,6 +4,9 @@ It trains the agent, or continues its run until that is complete, and packs the 
 `pretrained/NAME`. The whole way in a minute, with an agent that has learned nothing:
 
     python pretrained/build.py duel total_timesteps=4_096 --run runs/tried --folder runs/agent
+
+With --card, it trains nothing: it packs the agent of the folder again, if that still plays as its
+results say.
 """
 
 import argparse
@@ -13,13 +16,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from game_rl.files.run_dir import RunDir
 from game_rl.hub.agent_folder import pack_agent
-from game_rl.hub.agent_package import PretrainedAddress
-from game_rl.playback.trained_run import open_trained_run
+from game_rl.hub.agent_package import RESULTS, PretrainedAddress
+from game_rl.playback.trained_run import TrainedRun, open_trained_run
 
 MOST_BYTES = 3_000_000
 _EPISODES = 100
@@ -73,16 +77,52 @@ def build(name: str, run: Path, folder: Path, overrides: Sequence[str] = ()) -> 
             _game_rl("explore", name, "--output", str(explored), "--minutes", minutes)
         _game_rl("train", *recipe.config, f"run_dir={json.dumps(str(run))}", *overrides)
     best = replace(open_trained_run(run, "best"), deterministic=recipe.deterministic)
+    _pack(name, best, folder)
+
+
+def build_card(name: str, folder: Path) -> None:
+    """Pack the agent of a folder again: its evaluation, clips, recorded episodes and card."""
+    results = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
+    _pack(name, open_trained_run(folder, "best"), folder, rewards=results["rewards"])
+
+
+def _pack(
+    name: str, agent: TrainedRun, folder: Path, *, rewards: Sequence[float] | None = None
+) -> None:
+    """Pack an agent into a folder, whose files it replaces.
+
+    Args:
+        rewards: which its episodes must have; None: any.
+    """
+    n_episodes = _EPISODES if rewards is None else len(rewards)
     with TemporaryDirectory(prefix="game_rl_build_") as temporary:
         packed = Path(temporary) / name
         packed.mkdir()
-        pack_agent(best, PretrainedAddress(name), packed, episodes=_EPISODES, tell=print)
+        pack_agent(agent, PretrainedAddress(name), packed, episodes=n_episodes, tell=print)
+        results = json.loads((packed / RESULTS).read_text(encoding="utf-8"))
+        if rewards is not None and results["rewards"] != rewards:
+            sys.exit(f"{name} has other rewards than {folder / RESULTS} says; it stays as it is")
         n_bytes = sum(file.stat().st_size for file in packed.rglob("*") if file.is_file())
         if n_bytes > MOST_BYTES:
             sys.exit(f"{name} has {n_bytes:,} bytes, and {MOST_BYTES:,} are the most")
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(packed, folder)
     print(f"{folder}: {n_bytes:,} bytes, of at most {MOST_BYTES:,}")
+
+
+def check_version() -> None:
+    """Exit if the version on the card would name other source than that which packs the agent.
+
+    An editable installation has the version of the commit from which it was installed.
+    """
+    found = version("game_rl")
+    commit = found.partition("+g")[2].partition(".")[0] or f"v{found}"
+    command = ["git", "diff", "--quiet", commit, "--", "game_rl"]
+    if subprocess.run(command, cwd=Path(__file__).parents[1], check=False).returncode:
+        sys.exit(
+            f"the source has changed since game_rl {found} was installed: commit the changes, and "
+            "install that with pip install --no-deps --editable ."
+        )
 
 
 def _game_rl(*words: str) -> None:
@@ -94,11 +134,17 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("name", choices=sorted(RECIPES))
     parser.add_argument("--run", type=Path, help="folder of the run (default: runs/NAME_agent)")
     parser.add_argument("--folder", type=Path, help="of the agent (default: pretrained/NAME)")
+    parser.add_argument("--card", action="store_true", help="train nothing, pack it again")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of the config")
     given = parser.parse_intermixed_args(words)
     run = given.run or Path("runs") / f"{given.name}_agent"
     folder = given.folder or Path(__file__).with_name(given.name)
-    build(given.name, run, folder, given.overrides)
+    if given.folder is None:
+        check_version()
+    if given.card:
+        build_card(given.name, folder)
+    else:
+        build(given.name, run, folder, given.overrides)
 
 
 if __name__ == "__main__":

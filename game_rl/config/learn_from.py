@@ -102,11 +102,12 @@ class PlayedConfig(RunSection):
 
     episodes: Annotated[
         _Pattern | Annotated[tuple[_Pattern, ...], Field(min_length=1, max_length=1_000)],
-        Field(examples=["mine/*.json"]),
+        Field(examples=["mine/*.json", "pretrained:duel"]),
         Role.LEARNING,
     ]
     """Files of recorded episodes, relative to the current folder: a path, a pattern such as
-    mine/*.json, a folder, or a list of these. They are copied into run_dir."""
+    mine/*.json, a folder, an agent that brings some, such as pretrained:duel, or a list of these.
+    They are copied into run_dir."""
     clone: Annotated[CloningConfig | None, Role.LEARNING] = CloningConfig()
     """Imitation before the first timestep; null: none."""
 

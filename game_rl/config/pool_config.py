@@ -45,9 +45,10 @@ class PoolConfig(StrictModel):
         Field(alias="from", examples=["explored/beacon", "mine/*.json", "runs/beacon_ppo"]),
     ] = None
     """Where the states come from when the run starts: the folder of a `game-rl explore`, the file
-    of a route, such as its best.json, files of recorded episodes, such as mine/*.json, or another
-    run with a pool, with @T for its checkpoint of timestep T. null: nowhere, so save_on must fill
-    the pool. A resumed run continues with the pool of its checkpoint, unless this key changes."""
+    of a route, such as its best.json, files of recorded episodes, such as mine/*.json, an agent
+    that brings some, such as pretrained:duel, or another run with a pool, with @T for its
+    checkpoint of timestep T. null: nowhere, so save_on must fill the pool. A resumed run continues
+    with the pool of its checkpoint, unless this key changes."""
     save_on: SaveOnConfig | None = None
     """When a state that the training reaches enters the pool; null: never."""
     size: Annotated[int, Field(ge=1, le=100_000)] = 200

@@ -61,6 +61,21 @@ class EpisodeLog:
     fault: str = ""
     beginning: PoolBeginning | None = None
 
+    @property
+    def actions(self) -> list[int]:
+        """Index of the action that each timestep played."""
+        return self._indices(self.played)
+
+    @property
+    def choices(self) -> list[int]:
+        """Index of the action that the agent chose at each timestep."""
+        return self._indices(self.chosen or self.played)
+
+    def _indices(self, actions: bytes) -> list[int]:
+        code = np.dtype(np.uint8 if len(actions) == self.timesteps else np.uint16)
+        found: list[int] = np.frombuffer(actions, code).tolist()
+        return found
+
 
 class NotesState(Saved):
     """The notes of a running episode, in a checkpoint."""
@@ -220,10 +235,8 @@ class LoggedPlay:
     def __init__(self, env: GameBoyEnv, log: EpisodeLog) -> None:
         self._env = env
         self._log = log
-        code = np.dtype(np.uint8 if len(log.played) == log.timesteps else np.uint16)
-        self._played: list[int] = np.frombuffer(log.played, code).tolist()
-        chosen: list[int] = np.frombuffer(log.chosen, code).tolist()
-        self._chosen = chosen or self._played
+        self._played = log.actions
+        self._chosen = log.choices
         self.is_over = False
         self.left = len(self._played)
         self.reward = 0.0

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
+from game_rl.config.schema import RunConfig
 from game_rl.emulator.saved_state import PACKED_STATE_BYTES
 from game_rl.envs.episode_starts import PoolBeginning
 from game_rl.episodes.button_log import EpisodeLog
@@ -33,6 +34,8 @@ from game_rl.errors import UsageError
 from game_rl.features.feature import Feature, Part, PlannedRun
 from game_rl.files.durable_files import sync_directory
 from game_rl.files.saved import Saved, Sha256, parse_saved
+from game_rl.games.definition import Game
+from game_rl.system.packages import installed_versions, source_sha256
 
 Kind = Literal["training", "evaluation", "final"]
 KINDS: tuple[Kind, ...] = ("training", "evaluation", "final")
@@ -143,6 +146,18 @@ class PlayedUnder(Saved):
         env = self.config.get("env")
         found = env.get("n_envs") if isinstance(env, dict) else None
         return found if isinstance(found, int) else 1
+
+
+def played_under(config: RunConfig, game: Game, cut: Cut | None = None) -> PlayedUnder:
+    """Return under what episodes are played here and now."""
+    return PlayedUnder(
+        cut=cut,
+        config=config.model_dump(mode="json"),
+        game=game.definition.model_dump(mode="json", by_alias=True),
+        rom_sha256=game.rom.sha256,
+        versions=installed_versions(),
+        source_sha256=source_sha256(),
+    )
 
 
 class EpisodeBlock(NamedTuple):

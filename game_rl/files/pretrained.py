@@ -12,6 +12,8 @@ from shlex import quote
 PRETRAINED = "pretrained:"
 PACKAGE_FILE = "agent.json"
 """The manifest in the folder of an agent that was packed, to travel to the Hub or with game_rl."""
+RECORDED_FOLDER = "recorded"
+"""Folder of the recorded episodes that a packed agent brings, from which others can learn."""
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -61,6 +63,11 @@ def stays_as_it_is(agent: str) -> str:
 def is_packed_agent(root: Path) -> bool:
     """Whether a folder has an agent that was packed: a policy, without what it was trained on."""
     return (root / PACKAGE_FILE).is_file()
+
+
+def brought_episodes(root: Path) -> list[Path]:
+    """Return the files of the recorded episodes that a packed agent brings; none if it has none."""
+    return sorted((root / RECORDED_FOLDER).glob("*.json"))
 
 
 def why_no_run(text: str) -> str | None:

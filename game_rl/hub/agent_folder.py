@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
 import safetensors.numpy
+import torch
 import yaml
 
 from game_rl.callbacks.evaluation import Evaluation
@@ -27,13 +27,8 @@ from game_rl.config.loader import dump_config, game_path, load_yaml_model
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key, with_changed
 from game_rl.emulator.rom import Rom
-from game_rl.episodes.episode_files import Kind
-from game_rl.episodes.logged_episodes import (
-    EpisodeChoice,
-    LoggedEpisodes,
-    read_logged_episodes,
-)
-from game_rl.errors import GameFileError, GameRLError, UsageError
+from game_rl.episodes.button_log import EpisodeNotes
+from game_rl.errors import GameFileError, UsageError
 from game_rl.events import (
     BaselinePlayed,
     Begun,
@@ -52,14 +47,14 @@ from game_rl.events import (
 from game_rl.events.event_log import read_events
 from game_rl.explore.potentials import SavedPotentials
 from game_rl.files.durable_files import write_atomic, write_saved
-from game_rl.files.pretrained import PACKAGE_FILE
+from game_rl.files.pretrained import PACKAGE_FILE, is_packed_agent
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import file_sha256
 from game_rl.games.definition import Game, GameDefinition, RomFile, bundled_games, load_game
+from game_rl.hub.agent_episodes import record_clips, write_recorded
 from game_rl.hub.agent_package import (
     CARD,
     CODE_FOLDER,
-    EPISODE_CLIPS,
     GAME_FOLDER,
     LEFT_OUT,
     REPLAY,
@@ -70,6 +65,7 @@ from game_rl.hub.agent_package import (
     PackagedFile,
     PlayedRom,
     keys_of_its_author,
+    parse_package,
 )
 from game_rl.hub.model_card import model_card
 from game_rl.interchange.sb3_limits import exchangeable
@@ -77,18 +73,15 @@ from game_rl.interchange.sb3_zip import export_policy
 from game_rl.playback.recording import record_run
 from game_rl.playback.trained_run import TrainedRun, evaluate_run, open_own_run
 from game_rl.storage.background import game_files
+from game_rl.system.machine import processor_name
 from game_rl.system.packages import installed_versions, source_sha256
-from game_rl.system.units import format_bytes
 from game_rl.viewer.panel_figure import panels_png
-from game_rl.viewer.report_clips import ChosenEpisode, chosen_episodes, save_episode
 from game_rl.viewer.run_panels import run_panels
 from game_rl.viewer.run_story import run_story
 from game_rl.viewer.shown_runs import ShownRun, grouped_runs, read_run
 
 _REPLAY_EPISODES = 2
 _REPLAY_S = 60.0
-_LOGGED_S = 30.0
-_MOST_LOGGED_BYTES = 2_000_000
 _PANELS = 2  # success and reward, which come first
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9._-]+")
 
@@ -131,6 +124,7 @@ def pack_agent(
             "name a checkpoint of this run with @T"
         )
     tell("packing the run")
+    before = _package_of(run.run_dir)
     packed = RunDir(folder)
     game_file = _own_game_file(run, game)
     states = () if game_file is None else _write_game(run.game, game_file, folder)
@@ -138,6 +132,8 @@ def pack_agent(
     if game_file is not None:
         definition = definition.model_copy(update={"rom": _rom_by_hash(run.game.rom)})
     config, left_out = _shared_config(run, address, game_file)
+    if before is not None:
+        left_out = tuple(dict.fromkeys((*before.keys_left_out, *left_out)))
     _write_code(run.config, folder)
     shared = _SHARED_EVENTS if isinstance(address, HubAddress) else _SHORT_EVENTS
     events_bytes = _write_events(run, packed, shared)
@@ -149,11 +145,12 @@ def pack_agent(
     name = agent_name(run)
     zip_name = _write_zip(agent, folder, name, address)
     tell(f"playing {episodes} episodes")
-    evaluation = evaluate_run(agent, episodes=episodes)
+    evaluation = evaluate_run(agent, episodes=episodes, trackers=(EpisodeNotes.of,))
     write_atomic(folder / RESULTS, _json(_results(evaluation)))
-    tell("recording the clip")
+    write_recorded(agent, evaluation, folder)
+    tell("recording the clips")
     record_run(agent, episodes=_REPLAY_EPISODES, output=folder / REPLAY, max_s=_REPLAY_S)
-    clips = list(_record_logged(run, folder, tell))
+    clips = dict(record_clips(run, agent, evaluation, folder, before=before, tell=tell))
     shown = read_run(packed.root)
     has_curves = _draw_curves(shown, name)
     repeat = f"game-rl evaluate {address.played} --episodes {episodes}"
@@ -164,8 +161,10 @@ def pack_agent(
         rom=_needed_rom(run.game),
         states_left_out=states,
         keys_left_out=left_out,
+        early=clips.get("Early", ""),
         repeat=repeat,
         versions=installed_versions(),
+        processor=this_processor(),
         source_sha256=source_sha256(),
         files=tuple(_hashed(folder)),
     )
@@ -182,6 +181,19 @@ def pack_agent(
     write_atomic(folder / CARD, card)
     write_saved(folder / PACKAGE_FILE, package)
     return package
+
+
+def _package_of(run_dir: RunDir) -> AgentPackage | None:
+    """Return the manifest of a run that is an agent which was packed before."""
+    if not is_packed_agent(run_dir.root):
+        return None
+    file = run_dir.root / PACKAGE_FILE
+    return parse_package(file.read_bytes(), str(file))
+
+
+def this_processor() -> str:
+    """Return the `processor` of an agent that is packed here."""
+    return f"{processor_name()}, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def agent_name(run: TrainedRun) -> str:
@@ -470,49 +482,6 @@ def _results(evaluation: Evaluation) -> dict[str, object]:
         "lengths": list(evaluation.lengths),
         "successes": list(evaluation.successes),
     }
-
-
-def _record_logged(
-    run: TrainedRun, folder: Path, tell: Callable[[str], None]
-) -> Iterator[ChosenEpisode]:
-    """Record the first episode, and the best and the worst of an evaluation of the policy.
-
-    Yields:
-        Those that were recorded, as `early.mp4`, `best.mp4` and `worst.mp4`.
-    """
-    logged = read_logged_episodes(run.run_dir)
-    for chosen in chosen_episodes(logged, _evaluation_of(run, logged)):
-        name = f"{chosen.title.lower()}.mp4"
-        assert name in EPISODE_CLIPS
-        try:
-            file = save_episode(chosen.logged, run.game, folder / name, most_s=_LOGGED_S)
-        except GameRLError as error:
-            tell(f"without {name}: {error}")
-            continue
-        if (size := file.stat().st_size) > _MOST_LOGGED_BYTES:
-            file.unlink()
-            most = format_bytes(_MOST_LOGGED_BYTES)
-            tell(f"without {name}: it has {format_bytes(size)}, and {most} is the most for a card")
-            continue
-        yield chosen
-
-
-def _evaluation_of(run: TrainedRun, logged: LoggedEpisodes) -> LoggedEpisodes:
-    """Return the episodes of the last evaluation of the policy; none if no such one was logged."""
-    played = [
-        event
-        for event in read_events(run.run_dir)
-        if isinstance(event, Evaluated)
-        and event.policy_timesteps == run.state.num_timesteps
-        and event.deterministic == run.deterministic
-        and event.offline_gradient_steps is None
-    ]
-    if not played:
-        return logged[:0]
-    kind: Kind = "final" if played[-1].is_final else "evaluation"
-    at = played[-1].timesteps
-    found = EpisodeChoice(kinds=(kind,), first=at, last=at).of(logged)
-    return found.at(np.flatnonzero(found.rows["deterministic"] == run.deterministic))
 
 
 def _draw_curves(packed: ShownRun, title: str) -> bool:

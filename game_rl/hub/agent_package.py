@@ -5,6 +5,7 @@ for beside it. `agent.json` is its manifest:
 
     README.md  config.json  results.json  replay.mp4  curves.png  ppo-duel.zip  as SB3's users know
     early.mp4  best.mp4  worst.mp4                                              on the card
+    recorded/00.json …                                 episodes from which other agents can learn
     config.yaml  run.json  events.jsonl  eval.csv  checkpoints/000000300032/    a run
     game/game.yaml …  code/…py                                                  one's own game, code
     agent.json                                                                names, sizes, hashes
@@ -25,16 +26,17 @@ from pydantic import AfterValidator, Field, model_validator
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import Key
 from game_rl.errors import StorageError, UsageError
-from game_rl.files.pretrained import PRETRAINED
+from game_rl.files.pretrained import PRETRAINED, RECORDED_FOLDER
 from game_rl.files.saved import Natural, Saved, Sha256, parse_saved
 from game_rl.system.units import format_bytes
 
 CARD = "README.md"
 REPLAY = "replay.mp4"
 RESULTS = "results.json"
-EPISODE_CLIPS = ("early.mp4", "best.mp4", "worst.mp4")
-"""Logged episodes of the run: the first one, and those with the highest and the lowest reward of an
-evaluation of the policy."""
+EARLY = "early.mp4"
+EPISODE_CLIPS = (EARLY, "best.mp4", "worst.mp4")
+"""The first episode that the run has logged, and those with the highest and the lowest reward of
+the evaluation on the card."""
 GAME_FOLDER = "game"
 CODE_FOLDER = "code"
 
@@ -49,6 +51,7 @@ _TOP_FILES = (
     *("config.json", RESULTS, REPLAY, "curves.png", *EPISODE_CLIPS),
     *("config.yaml", "run.json", "events.jsonl", "eval.csv", "potentials.json"),
 )
+_RECORDED = re.compile(rf"{RECORDED_FOLDER}/\d{{2}}\.json")
 _CHECKPOINT_FILE = re.compile(r"checkpoints/\d{12}/[a-z_]+\.(json|safetensors)")
 _ZIP = re.compile(r"[A-Za-z0-9._-]+\.zip")
 
@@ -124,6 +127,7 @@ def _packaged(path: str) -> str:
         path in _TOP_FILES
         or _CHECKPOINT_FILE.fullmatch(path) is not None
         or _ZIP.fullmatch(path) is not None
+        or _RECORDED.fullmatch(path) is not None
         or (parts[0] == GAME_FOLDER and len(parts) > 1)
         or (parts[0] == CODE_FOLDER and path.endswith(".py"))
     )
@@ -171,9 +175,13 @@ class AgentPackage(Saved):
     """Files of start states in the game's folder that hold the memory of somebody else's ROM."""
     keys_left_out: tuple[Annotated[str, Field(max_length=200)], ...] = ()
     """Keys of the run's config that name folders or services of the one who packed it."""
+    early: Annotated[str, Field(max_length=500)] = ""
+    """What the card says of `early.mp4`; empty if there is none."""
     repeat: Annotated[str, Field(max_length=500)]
     """Command that repeats the score."""
     versions: dict[str, str]
+    processor: Annotated[str, Field(max_length=200)] = ""
+    """Processor that played the evaluation, and the instructions that torch uses there."""
     source_sha256: Sha256
     """Digest of game_rl's source."""
     files: Annotated[tuple[PackagedFile, ...], Field(max_length=_MOST_FILES)]

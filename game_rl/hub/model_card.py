@@ -10,12 +10,12 @@ from gymnasium import spaces
 from game_rl.callbacks.evaluation import Evaluation
 from game_rl.emulator.emulator import FRAMES_PER_SECOND
 from game_rl.envs.make_env import make_observation_format
+from game_rl.files.pretrained import RECORDED_FOLDER
 from game_rl.hub.agent_package import REPLAY, AgentAddress, AgentPackage, HubAddress
 from game_rl.playback.trained_run import TrainedRun
 from game_rl.system.units import counted
 from game_rl.viewer.event_words import percents_spaced
 from game_rl.viewer.followed_run import memory_words
-from game_rl.viewer.report_clips import ChosenEpisode
 from game_rl.viewer.run_story import in_percent, percent_interval
 
 _SB3 = "stable-baselines3"
@@ -33,7 +33,7 @@ def model_card(
     zip_name: str | None,
     story: Sequence[str],
     has_curves: bool,
-    clips: Sequence[ChosenEpisode] = (),
+    clips: Mapping[str, str],
 ) -> str:
     """Return the card.
 
@@ -43,7 +43,8 @@ def model_card(
         zip_name: name of Stable-Baselines3's file; None if it cannot have the network.
         story: paragraphs on the game and the training, as in the run's report.
         has_curves: whether there is a picture of the training's evaluations.
-        clips: logged episodes that are shown beside each other, in place of the policy at play.
+        clips: title and description of episodes that are shown beside each other, in place of the
+            policy at play.
     """
     facts = yaml.safe_dump(
         _metadata(agent, package, evaluation, has_zip=zip_name is not None),
@@ -70,12 +71,12 @@ def model_card(
     return "\n\n".join(sections) + "\n"
 
 
-def _clips(address: AgentAddress, clips: Sequence[ChosenEpisode]) -> str:
-    """Return the episodes beside each other, or the policy at play where none was logged.
+def _clips(address: AgentAddress, clips: Mapping[str, str]) -> str:
+    """Return the episodes beside each other, or the policy at play where there are none.
 
     The first episode without an evaluation of the policy has the policy at play beside it.
     """
-    cells = [(each.title, f"{each.title.lower()}.mp4", each.about) for each in clips]
+    cells = [(title, f"{title.lower()}.mp4", about) for title, about in clips.items()]
     if not cells:
         return _video(address, REPLAY)
     if len(cells) == 1:
@@ -180,10 +181,12 @@ def _scores(evaluation: Evaluation) -> str:
 
 def _play(address: AgentAddress, package: AgentPackage) -> str:
     run = address.played
+    first = "pip install .  # in a clone of game_rl, with which this agent comes"
     if isinstance(address, HubAddress):
-        first = f"pip install 'game_rl[hub]'\ngame-rl pull {address}"
-    else:
-        first = "pip install game_rl"
+        first = (
+            "pip install 'game_rl[hub] @ git+ADDRESS'  # with the address of game_rl's repository\n"
+            f"game-rl pull {address}"
+        )
     rom = package.rom
     where = "The game comes with game_rl, so nothing else is needed."
     if not rom.is_bundled:
@@ -206,7 +209,18 @@ game-rl record {run} --output episode.gif
 game-rl train --fork {run} run_dir=runs/mine fork.counters=new total_timesteps=1_000_000
 ```
 
-{where}{_checked(address)}"""
+{where}{_checked(address)}{_recorded(address, package)}"""
+
+
+def _recorded(address: AgentAddress, package: AgentPackage) -> str:
+    """Return how another agent learns from the episodes that this one brings, if it has some."""
+    n = sum(file.path.startswith(f"{RECORDED_FOLDER}/") for file in package.files)
+    if not n:
+        return ""
+    return (
+        f" `{RECORDED_FOLDER}/` has {counted(n, 'recorded episode')}, from which another agent "
+        f"learns with `algorithm.learn_from.played.episodes={address.played}`."
+    )
 
 
 def _checked(address: AgentAddress) -> str:
@@ -301,7 +315,7 @@ def _repeats(package: AgentPackage) -> str:
 
 It plays the same episodes; `results.json` has the result of each. On a processor of the same kind
 and with the same versions, every result is equal; elsewhere, the score should lie within the
-interval. The versions: {versions}; source of game_rl
+interval. The processor: {package.processor}. The versions: {versions}; source of game_rl
 `{package.source_sha256[:12]}`. ROM: SHA-1 `{package.rom.sha1}`."""
 
 

@@ -14,7 +14,7 @@ from game_rl.emulator.emulator import Press
 from game_rl.errors import GameFileError, TrainingError, UsageError
 from game_rl.features.feature import Feature, Part, PlannedRun
 from game_rl.files.durable_files import new_directory, remove_directory, write_synced
-from game_rl.files.pretrained import is_packed_agent, run_name
+from game_rl.files.pretrained import brought_episodes, is_packed_agent, run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.game_check.recorded_episode import (
     RecordedEpisode,
@@ -62,12 +62,15 @@ def found_files(settings: PlayedConfig) -> list[Path]:
     found: list[Path] = []
     for pattern in settings.patterns:
         if is_packed_agent(pattern):
-            raise UsageError(
-                f"{_KEY}: {run_name(pattern)} is an agent, without episodes that were played; name "
-                "it in algorithm.teacher.run if it is one of dqn or pqn, or in fork.run, or record "
-                "episodes with game-rl play GAME --record mine/1.json"
-            )
-        if pattern.is_dir():
+            files = brought_episodes(pattern)
+            if not files:
+                raise UsageError(
+                    f"{_KEY}: {run_name(pattern)} is an agent that was packed without recorded "
+                    "episodes; ask its author to push it again, name it in algorithm.teacher.run "
+                    "if it is one of dqn or pqn, or in fork.run, or record episodes with game-rl "
+                    "play GAME --record mine/1.json"
+                )
+        elif pattern.is_dir():
             files = sorted(pattern.glob("*.json"))
         elif pattern.is_file():
             files = [pattern]

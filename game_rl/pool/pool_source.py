@@ -18,7 +18,7 @@ from game_rl.envs.make_env import innermost, make_game_env
 from game_rl.errors import EmulatorError, GameFileError, UsageError
 from game_rl.explore.archive import KnownRoute, known_cells, known_routes, states_of
 from game_rl.explore.explore_dir import ExploreDir
-from game_rl.files.pretrained import is_packed_agent, run_name
+from game_rl.files.pretrained import brought_episodes, is_packed_agent, run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import parse_saved
 from game_rl.game_check.recorded_episode import (
@@ -147,7 +147,12 @@ def new_states(settings: PoolConfig, game: Game, play: PlayRoute) -> list[NewSta
 
 
 def recorded_files(path: Path) -> list[Path]:
-    """Return the files that a path or a pattern such as mine/*.json names; none for a folder."""
+    """Return the files that a path or a pattern such as mine/*.json names, or an agent brings.
+
+    There are none for another folder.
+    """
+    if is_packed_agent(path):
+        return brought_episodes(path)
     if path.is_file():
         return [path]
     if "*" not in path.name or path.exists():
@@ -185,8 +190,8 @@ def _checked_source(settings: PoolConfig, game: Game) -> ExploreDir | list[Recor
         )
     if is_packed_agent(root):
         raise UsageError(
-            f"{_KEY}: {run_name(root)} is an agent without the states of its training; name the "
-            "folder of an exploration (game-rl explore), or that of a run with env.pool"
+            f"{_KEY}: {run_name(root)} is an agent that was packed without recorded episodes; name "
+            "the folder of an exploration (game-rl explore), or that of a run with env.pool"
         )
     checkpoint = newest[0] if timesteps is None else run_dir.checkpoint(timesteps)
     if not (checkpoint / POOL_FILE.name).is_file():

@@ -74,7 +74,9 @@ def early_best_worst(run: ShownRun) -> tuple[ReportClip, ...]:
     """
     try:
         logged = read_logged_episodes(run.run_dir)
-        chosen = list(chosen_episodes(logged, last_evaluated(logged)))
+        evaluation = last_evaluated(logged)
+        of = _FROM_LAST[evaluation[0].kind] if len(evaluation) else ""
+        chosen = [*first_episode(logged), *best_and_worst(evaluation, of=of)]
         if not chosen:
             return ()
         game = open_game(run.run_dir, run.config)
@@ -83,22 +85,26 @@ def early_best_worst(run: ShownRun) -> tuple[ReportClip, ...]:
     return tuple(_clip(each, game) for each in chosen)
 
 
-def chosen_episodes(logged: LoggedEpisodes, evaluation: LoggedEpisodes) -> Iterator[ChosenEpisode]:
-    """Yield the first episode of a training, and the best and the worst of an evaluation.
-
-    Args:
-        evaluation: its episodes; with less than two, nothing is said of it.
-    """
+def first_episode(logged: LoggedEpisodes) -> Iterator[ChosenEpisode]:
+    """Yield the first episode of a training, if it is logged."""
     early = EpisodeChoice(most=1).of(_shown_again(logged))
     if len(early):
         yield _chosen("Early", f"Episode {early[0].number:,} of the training", early)
+
+
+def best_and_worst(evaluation: LoggedEpisodes, *, of: str) -> Iterator[ChosenEpisode]:
+    """Yield the best and the worst episode of an evaluation, if it has two.
+
+    Args:
+        of: name of the evaluation.
+    """
     found = _shown_again(evaluation)
     if len(found) < 2:
         return
     order = np.argsort(found.rows["reward"], kind="stable")
-    of = f"of {counted(len(found), 'episode')} of {_FROM_LAST[found[0].kind]}"
-    yield _chosen("Best", f"The highest reward {of}", found.at(order[-1:]))
-    yield _chosen("Worst", f"The lowest reward {of}", found.at(order[:1]))
+    among = f"of {counted(len(found), 'episode')} of {of}"
+    yield _chosen("Best", f"The highest reward {among}", found.at(order[-1:]))
+    yield _chosen("Worst", f"The lowest reward {among}", found.at(order[:1]))
 
 
 def last_evaluated(logged: LoggedEpisodes) -> LoggedEpisodes:

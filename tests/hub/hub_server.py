@@ -23,6 +23,11 @@ _LARGE_BYTES = 10_000_000
 Files = dict[str, bytes]
 
 
+def _is_large(path: str, nbytes: int) -> bool:
+    """Whether the Hub keeps a file outside of Git, under its SHA-256."""
+    return path.endswith(_LARGE_FILES) or nbytes > _LARGE_BYTES
+
+
 def git_sha1(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
@@ -34,7 +39,8 @@ class HubServer:
     Attributes:
         repositories: the commits of each repository, the oldest first, as (id, files).
         requests: method and path of each request.
-        tokens: what came with requests as a token.
+        tokens: what came with requests as a token, in the header that is for it.
+        received: all else that came with requests.
         plan: chooses the fault of each request.
     """
 
@@ -42,6 +48,7 @@ class HubServer:
     blobs: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
+    received: list[bytes] = field(default_factory=list)
     needs_token: str | None = None
     plan: Plan = lambda _method, _path: None
 
@@ -108,6 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
             hub.requests.append((self.command, path))
             token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
             hub.tokens |= {token} - {""}
+            del self.headers["Authorization"]
+            hub.received += [self.path.encode(), self.headers.as_bytes(), body]
             fault = hub.plan(self.command, path)
             if fault == "503":
                 answer = _Answer(503, b"planted", X_Error_Message="planted: 503")
@@ -187,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
             content = self._at(found[1], found[2])[1].get(found[3])
             if content is None:
                 raise _Answer(404, b"", X_Error_Code="EntryNotFound")
-            if found[3].endswith(_LARGE_FILES):
+            if _is_large(found[3], len(content)):
                 sha256 = hashlib.sha256(content).hexdigest()
                 hub.blobs[sha256] = content
                 raise _Answer(302, Location=f"{hub.url}/cdn/{sha256}")
@@ -216,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "size": len(content),
                 "blobId": git_sha1(content),
             }
-            if path.endswith(_LARGE_FILES):
+            if _is_large(path, len(content)):
                 sha256 = hashlib.sha256(content).hexdigest()
                 entry["lfs"] = {"sha256": sha256, "size": len(content), "pointerSize": 130}
             siblings.append(entry)
@@ -227,9 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
         return [
             {
                 "path": file["path"],
-                "uploadMode": "lfs"
-                if file["path"].endswith(_LARGE_FILES) or file["size"] > _LARGE_BYTES
-                else "regular",
+                "uploadMode": "lfs" if _is_large(file["path"], file["size"]) else "regular",
                 "shouldIgnore": False,
                 "oid": git_sha1(now[file["path"]]) if file["path"] in now else None,
             }

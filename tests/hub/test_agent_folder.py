@@ -2,21 +2,31 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from game_rl.checkpoints.checkpoint import Checkpoint
-from game_rl.envs.make_env import make_emulator
+from game_rl.envs.episode_tracker import POOL
+from game_rl.envs.make_env import make_emulator, make_game_env
 from game_rl.episodes.logged_episodes import read_logged_episodes
 from game_rl.errors import UsageError
-from game_rl.events import Evaluated
+from game_rl.events import EpisodesReplayed, Evaluated
 from game_rl.events.event_log import read_events
-from game_rl.files.pretrained import PACKAGE_FILE
+from game_rl.files.durable_files import write_saved
+from game_rl.files.pretrained import PACKAGE_FILE, brought_episodes
 from game_rl.files.run_dir import RunDir
+from game_rl.game_check.recorded_episode import (
+    episode_config,
+    read_recorded_episode,
+    recorded_timesteps,
+)
 from game_rl.games.definition import load_game
 from game_rl.hub.agent_folder import pack_agent
 from game_rl.hub.agent_package import AgentPackage
@@ -51,6 +61,7 @@ def test_the_files_are_those_of_the_convention_and_of_a_run(
         *("README.md", "config.json", "results.json", "replay.mp4", "curves.png", "ppo-mine.zip"),
         *("early.mp4", "best.mp4", "worst.mp4"),
         *("config.yaml", "run.json", "events.jsonl", "eval.csv", PACKAGE_FILE),
+        *(f"recorded/{number:02}.json" for number in range(EPISODES)),
         *("game/game.yaml", "game/mine.sym"),
         *(f"{checkpoint}/{name}.json" for name in ("manifest", "state", "play")),
         *(f"{checkpoint}/{name}.safetensors" for name in ("arrays", "policy", "optimizer")),
@@ -107,7 +118,7 @@ def test_the_card_has_the_first_episode_beside_the_best_and_the_worst(
     folder, package = agent
     logged = list(read_logged_episodes(RunDir(folder.parent / "run")))
     first = next(episode for episode in logged if episode.kind == "training")
-    rewards = [episode.reward for episode in logged if episode.kind == "final"]
+    rewards = json.loads((folder / "results.json").read_text(encoding="utf-8"))["rewards"]
     shown = {"early": first.reward, "best": max(rewards), "worst": min(rewards)}
     text = (folder / "README.md").read_text(encoding="utf-8")
     (table,) = re.findall("<table>.*</table>", text, re.DOTALL)
@@ -118,10 +129,8 @@ def test_the_card_has_the_first_episode_beside_the_best_and_the_worst(
         assert 0 < package.file(f"{name}.mp4").bytes <= 2_000_000
 
 
-def test_a_checkpoint_that_was_not_evaluated_last_shows_no_evaluation_of_another(
-    tmp_path: Path,
-) -> None:
-    run = train_tiny(tmp_path, str(own_game(tmp_path / "mine")))
+def test_the_best_and_the_worst_are_of_the_evaluation_on_the_card(tmp_path: Path) -> None:
+    run = train_tiny(tmp_path, str(own_game(tmp_path / "mine")), "episodes=null")
     final = next(e for e in reversed(read_events(run)) if isinstance(e, Evaluated) and e.is_final)
     other = next(
         int(path.name)
@@ -130,11 +139,78 @@ def test_a_checkpoint_that_was_not_evaluated_last_shows_no_evaluation_of_another
     )
     agent = tmp_path / "agent"
     agent.mkdir()
-    pack_agent(open_trained_run(run.root, f"{other}"), ADDRESS, agent, episodes=2)
+    package = pack_agent(open_trained_run(run.root, f"{other}"), ADDRESS, agent, episodes=3)
     text = (agent / "README.md").read_text(encoding="utf-8")
-    assert "of the final evaluation: " not in text
-    evaluated = [e.policy_timesteps for e in read_events(run) if isinstance(e, Evaluated)]
-    assert (agent / "worst.mp4").exists() == (other in evaluated)
+    rewards = json.loads((agent / "results.json").read_text(encoding="utf-8"))["rewards"]
+    for name, reward in (("highest", max(rewards)), ("lowest", min(rewards))):
+        assert re.search(rf"The {name} reward of 3 episodes of .*reward {reward:.2f}\.", text)
+    assert (agent / "worst.mp4").exists()
+    assert not (agent / "early.mp4").exists()  # no episode of the training was logged
+    assert package.early == ""
+
+
+def test_recorded_episodes_play_again_as_they_were_evaluated(
+    agent: tuple[Path, AgentPackage],
+) -> None:
+    folder, _ = agent
+    game = load_game(str(folder / "game"))
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    found = []
+    for file in brought_episodes(folder):
+        episode = read_recorded_episode(file, game)
+        with closing(make_game_env(episode_config(game, episode), game)) as env:
+            env.reset(seed=episode.seed, options=dict(episode.options))
+            for timestep in recorded_timesteps(episode, game):
+                timestep.play(env)
+            found.append((len(episode.actions), sum(env.reward_terms.values())))
+        assert episode.reward == pytest.approx(found[-1][1])
+    # successes come first, the others after them
+    order = np.argsort(np.logical_not(results["successes"]), kind="stable")
+    assert [length for length, _ in found] == [results["lengths"][index] for index in order]
+    rewards = [results["rewards"][index] for index in order]
+    assert [reward for _, reward in found] == pytest.approx(rewards)
+
+
+def test_an_agent_is_packed_again_with_all_that_it_had(
+    agent: tuple[Path, AgentPackage], tmp_path: Path
+) -> None:
+    folder, package = agent
+    other = package.model_copy(update={"keys_left_out": ("env.pool",)})
+    before = tmp_path / "before"
+    shutil.copytree(folder, before)
+    write_saved(before / PACKAGE_FILE, other)
+    (tmp_path / "again").mkdir()
+    run = open_trained_run(before, "best")
+    again = pack_agent(run, ADDRESS, tmp_path / "again", episodes=EPISODES)
+    assert again.early == package.early != ""
+    assert again.keys_left_out == ("env.pool",)
+    assert again.file("early.mp4") == package.file("early.mp4")
+    parts = ("checkpoints/", "recorded/", "game/", "config", "run.", "events.", "eval.")
+    same = [file for file in package.files if file.path.startswith(parts)]
+    assert len(same) == 6 + EPISODES + 2 + 5
+    assert set(same) <= set(again.files)
+
+
+def test_another_run_learns_from_the_recorded_episodes_and_starts_along_them(
+    tmp_path: Path,
+) -> None:
+    game = str(own_game(tmp_path / "mine"))
+    agent = tmp_path / "agent"
+    agent.mkdir()
+    run = train_tiny(tmp_path, game)
+    pack_agent(open_trained_run(run.root, "best"), ADDRESS, agent, episodes=2)
+    (tmp_path / "other").mkdir()
+    learns = f"algorithm.learn_from={{played: {{episodes: {agent}, clone: {{n_epochs: 1}}}}}}"
+    starts = f"env.pool={{from: {agent}, choose: uniform}}"
+    taught = train_tiny(tmp_path / "other", game, learns, starts)
+    played = [e for e in read_events(taught) if isinstance(e, EpisodesReplayed)]
+    assert [event.episodes for event in played] == [2]
+    assert [path.name for path in sorted(taught.played.iterdir())] == [
+        "0000_00.json",
+        "0001_01.json",
+    ]
+    logged = read_logged_episodes(taught)
+    assert POOL in {episode.start_state for episode in logged if episode.kind == "training"}
 
 
 def test_a_clip_that_is_too_large_for_a_card_or_that_plays_otherwise_is_left_out(
@@ -143,7 +219,7 @@ def test_a_clip_that_is_too_large_for_a_card_or_that_plays_otherwise_is_left_out
     run = train_tiny(tmp_path, str(own_game(tmp_path / "mine")))
     opened = open_trained_run(run.root, "best")
     told: list[str] = []
-    monkeypatch.setattr("game_rl.hub.agent_folder._MOST_LOGGED_BYTES", 100)
+    monkeypatch.setattr("game_rl.hub.agent_episodes._MOST_LOGGED_BYTES", 100)
     agent = tmp_path / "agent"
     agent.mkdir()
     pack_agent(opened, ADDRESS, agent, episodes=2, tell=told.append)

@@ -18,7 +18,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import differences
 from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.episodes.button_log import EpisodeNotes, spoil_notes
-from game_rl.episodes.episode_files import Cut, EpisodeWriter, PlayedUnder
+from game_rl.episodes.episode_files import Cut, EpisodeWriter, played_under
 from game_rl.episodes.episode_logging import EpisodeLogger, ended_episode, is_logged
 from game_rl.episodes.logged_episodes import read_episodes_of
 from game_rl.events.event_log import EventLog
@@ -26,7 +26,6 @@ from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
 from game_rl.playback.trained_run import TrainedRun
-from game_rl.system.packages import installed_versions, source_sha256
 from game_rl.training.extension import Extension, RunParts
 
 _CHANGED = "the game or the env's settings changed in the middle of it, at a resume"
@@ -163,14 +162,7 @@ def episode_logger(
         writer = EpisodeWriter(
             run_dir.episodes,
             limit_bytes=settings.limit_mb * _MB,
-            under=PlayedUnder(
-                cut=cut,
-                config=config.model_dump(mode="json"),
-                game=game.definition.model_dump(mode="json", by_alias=True),
-                rom_sha256=game.rom.sha256,
-                versions=installed_versions(),
-                source_sha256=source_sha256(),
-            ),
+            under=played_under(config, game, cut),
             next_number=1 + max(kept.rows["number"].tolist(), default=0),
         )
         writer.begin()
