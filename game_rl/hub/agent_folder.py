@@ -82,6 +82,7 @@ from game_rl.viewer.shown_runs import ShownRun, grouped_runs, read_run
 
 _REPLAY_EPISODES = 2
 _REPLAY_S = 60.0
+_SHORT_REPLAY_S = 30.0  # of an agent that comes with game_rl, which is small
 _PANELS = 2  # success and reward, which come first
 _NOT_IN_NAMES = re.compile("[^A-Za-z0-9._-]+")
 
@@ -149,7 +150,8 @@ def pack_agent(
     write_atomic(folder / RESULTS, _json(_results(evaluation)))
     write_recorded(agent, evaluation, folder)
     tell("recording the clips")
-    record_run(agent, episodes=_REPLAY_EPISODES, output=folder / REPLAY, max_s=_REPLAY_S)
+    most_s = _REPLAY_S if isinstance(address, HubAddress) else _SHORT_REPLAY_S
+    record_run(agent, episodes=_REPLAY_EPISODES, output=folder / REPLAY, max_s=most_s)
     clips = dict(record_clips(run, agent, evaluation, folder, before=before, tell=tell))
     shown = read_run(packed.root)
     has_curves = _draw_curves(shown, name)
