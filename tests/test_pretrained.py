@@ -1,7 +1,9 @@
 """The agents that come with game_rl: they are whole, play, and stay as they are."""
 
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -171,11 +173,22 @@ def test_a_preflight_counts_the_fork_of_an_agent(tmp_path: Path, capsys: Output)
     assert json.loads(capsys.readouterr().out)["verdict"] in ("fits", "tight")
 
 
-def test_the_page_shows_the_agents_clip() -> None:
-    place = WatchedPlace(pretrained_agents()["duel"])
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_page_leads_with_the_agents_best_clip_whatever_the_times_of_files(
+    name: str, tmp_path: Path
+) -> None:
+    place = WatchedPlace(pretrained_agents()[name])
     assert place.kind == "run"
-    shown = FollowedRun(RunDir(place.root), "duel").clips()
-    assert shown == [place.root / "replay.mp4"]
+    shown = FollowedRun(RunDir(place.root), name).clips()
+    leads = "best.mp4" if (place.root / "best.mp4").exists() else "replay.mp4"
+    assert shown[0] == place.root / leads
+    assert {clip.name for clip in shown} == {clip.name for clip in place.root.glob("*.mp4")}
+    copied = RunDir(tmp_path)
+    copied.videos.mkdir()
+    for clip in shown:
+        shutil.copy(clip, copied.videos)
+        os.utime(copied.videos / clip.name, (0, 0))
+    assert [clip.name for clip in FollowedRun(copied, name).clips()] == [c.name for c in shown]
 
 
 def test_a_clip_of_an_agent_goes_to_the_current_folder(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from game_rl.checkpoints.named import find_run
 from game_rl.cli.arguments import not_negative
 from game_rl.config.values import expanded_path
 from game_rl.errors import UsageError
+from game_rl.files.pretrained import run_name
 from game_rl.system.output import visible
 from game_rl.system.processes import python_variables
 from game_rl.viewer.watched_place import WatchedPlace
@@ -32,7 +33,7 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
         type=expanded_path,
         metavar="RUN",
         help="run directory, the directory of an experiment or an exploration, or a folder with "
-        "several runs, such as a study's",
+        "several runs, such as a study's; pretrained:NAME is an agent that comes with game_rl",
     )
     add_page_options(parser, _PORT)
 
@@ -79,7 +80,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     listening = listen(host, arguments.port)
     token = secrets.token_urlsafe(32)
     port = int(listening.getsockname()[1])
-    told = f"{visible(str(place.root))} is shown at"
+    told = f"{visible(run_name(place.root))} is shown at"
     urls = print_ways(arguments, told, port, token, allowed, _KEEP_IT)
     if arguments.open:
         webbrowser.open(urls[0])

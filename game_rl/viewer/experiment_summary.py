@@ -121,7 +121,7 @@ def experiment_brief(root: Path) -> Json:
     """Return what a row of a folder of runs shows of the experiment.
 
     `best_member` is the fittest one of the newest generation, `training` has the members that train
-    now, `timesteps_per_s` their speed together. The newest clip is the champion's, or that of the
+    now, `timesteps_per_s` their speed together. The clip is the champion's, or that of the
     best member; `clip_of` is the run that it is of.
     """
     folder = ExperimentDir(root)
@@ -172,7 +172,7 @@ def _shown_runs(folder: ExperimentDir, best: TrainedMember | None) -> list[RunDi
 
 
 def _champion(folder: ExperimentDir) -> Json | None:
-    """Return the champion with its final result and its newest clip; None before there is one."""
+    """Return the champion with its final result and its clip; None before there is one."""
     champion = read_record(folder.champion_record, ChampionRecord)
     if champion is None:
         return None

@@ -50,6 +50,7 @@ _Interval = tuple[float, float]
 _Point = tuple[int, float, _Interval | None]
 _Kind = TypeVar("_Kind")
 _CLIPS = (".gif", ".mp4")
+_SHOWN_LAST = ("early", "worst")
 _CURVED = (RolloutEnded, Evaluated, CurvesRecorded)
 
 
@@ -286,7 +287,7 @@ class FollowedRun:
         }
 
     def clips(self) -> list[Path]:
-        """Return the clips, the newest first."""
+        """Return the clips, the one that is shown first."""
         return clips_of(self.run_dir)
 
     def curves(self) -> Json:
@@ -315,12 +316,23 @@ class FollowedRun:
 
 
 def clips_of(run_dir: RunDir) -> list[Path]:
-    """Return the clips of a run, the newest first."""
+    """Return the clips of a run, the newest first.
+
+    An agent that comes with game_rl has files whose times say nothing, so its clips are those of
+    its best episode, of the policy at play, and the rest. A training's first episode and an
+    evaluation's worst one come last of all.
+    """
     if not run_dir.videos.is_dir():
         return []
     inside = (path for path in run_dir.videos.iterdir() if not path.is_symlink())
     found = [path for path in inside if path.suffix in _CLIPS and path.is_file()]
-    return sorted(found, key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+    is_dated = pretrained_address(run_dir.root) is None
+
+    def order(path: Path) -> tuple[bool, float, bool, str]:
+        newest_first = -path.stat().st_mtime if is_dated else 0.0
+        return path.stem in _SHOWN_LAST, newest_first, path.stem != "best", path.name
+
+    return sorted(found, key=order)
 
 
 def newest_values(events: Sequence[Event]) -> dict[str, float]:

@@ -19,6 +19,7 @@ import pytest
 
 from game_rl.cli.main import main
 from game_rl.config.experiments.experiment import dump_experiment
+from game_rl.files.pretrained import pretrained_agents
 from tests.experiments.conftest import MakePopulation, make_population
 from tests.experiments.plans.test_population_plan import carry_out
 from tests.places.test_place_counts import counted
@@ -116,6 +117,12 @@ def assert_small(pid: int) -> None:
     found = psutil.Process(pid).memory_full_info()
     assert found.rss <= MOST_RESIDENT_BYTES
     assert found.uss <= MOST_BYTES
+
+
+@pytest.mark.slow
+def test_an_agent_that_comes_with_game_rl_is_named_by_its_address() -> None:
+    with watch(pretrained_agents()["duel"]) as (_, printed, _):
+        assert "pretrained:duel is shown at\n" in printed
 
 
 @pytest.mark.slow

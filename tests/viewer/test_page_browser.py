@@ -26,6 +26,7 @@ from game_rl.events import (
     MilestoneReached,
     StartStateResult,
 )
+from game_rl.files.pretrained import pretrained_agents
 from game_rl.files.run_dir import RunDir, locked
 from game_rl.live.live_file import LiveReader
 from game_rl.statistics import percentage, wilson_interval
@@ -548,3 +549,26 @@ def test_the_page_rounds_shares_as_the_terminal_does(opened: Opened) -> None:
             [shares, digits],
         )
         assert shown == [percentage(share, digits) for share in shares]
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_a_video_plays_by_itself_and_without_sound_unless_less_motion_is_wanted(
+    chromium: Any, motion: str
+) -> None:
+    with watching(pretrained_agents()["duel"]) as server:
+        found = Opened(chromium, server, reduced_motion=motion)
+        try:
+            page = found.open()
+            page.wait_for_selector(".ended .clip video")
+            wait_until(page, "document.querySelector('video').readyState >= 3")
+            if motion == "no-preference":
+                wait_until(page, "document.querySelector('video').currentTime > 0.5")
+            else:
+                page.wait_for_timeout(1_000)
+                assert page.evaluate("document.querySelector('video').paused")
+            assert page.evaluate("document.querySelector('video').muted")
+            name = "Clip replay.mp4: the policy at play"
+            assert page.get_attribute("video", "aria-label") == name
+            assert found.complaints == []
+        finally:
+            found.close()

@@ -1,9 +1,10 @@
-// A run's newest clip; of a reader who wants less motion, its first picture until they ask for more.
+// A run's clip, which plays by itself; of a reader who wants less motion, its first picture until they ask for more.
 
 import {make} from "./elements.js";
+import {whole} from "./words.js";
 
 export class Clip {
-  constructor({title = "Newest clip", id = "clip"} = {}) {
+  constructor({title = "Clip", id = "clip"} = {}) {
     this.box = make("div", {class: "list"});
     this.element = make("section", {class: "card clip", "aria-labelledby": `${id}-title`, hidden: true}, make("h2", {id: `${id}-title`, text: title}), this.box);
   }
@@ -14,11 +15,33 @@ export class Clip {
     this.shown = `${run}/${name}`;
     const address = addressOf(run, name);
     const isStill = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const alt = `Clip ${name}: episodes of the best policy`;
-    const shown = isVideo(name) ? make("video", {src: address, controls: true, loop: true, "aria-label": `Clip ${name}`})
+    const seen = [name, whatIsSeen(name)].filter(Boolean).join(": ");
+    const alt = `Clip ${seen}`;
+    const shown = isVideo(name) ? video(address, alt, {isStill})
       : isStill ? stillClip(address, alt) : make("img", {src: address, alt});
-    this.box.replaceChildren(shown, make("p", {class: "note", text: name}));
+    this.box.replaceChildren(shown, make("p", {class: "note", text: seen}));
   }
+}
+
+// A clip's name says whose episodes it has.
+function whatIsSeen(name) {
+  const stem = name.slice(0, name.lastIndexOf("."));
+  if (/^\d+$/.test(stem)) return `the policy of timestep ${whole(Number(stem))} at play`;
+  if (/^episodes?_\d/.test(stem)) return "logged episodes";
+  return SEEN[stem] ?? "";
+}
+
+const SEEN = {
+  best: "the best policy at play", replay: "the policy at play",
+  early: "the first episode of the training", worst: "the worst episode of the evaluation",
+};
+
+// Browsers let a video play by itself if it is muted before it has a source.
+function video(address, alt, {isStill}) {
+  const element = make("video", {controls: true, loop: true, muted: true, playsinline: true, autoplay: !isStill, "aria-label": alt});
+  element.muted = true;
+  element.src = address;
+  return element;
 }
 
 const isVideo = (name) => name.endsWith(".mp4");

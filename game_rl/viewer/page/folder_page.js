@@ -114,7 +114,7 @@ export class FolderPage {
     this.showBest(row, member);
   }
 
-  // Live screens come by themselves; without them it is the newest clip, or what an exploration has found.
+  // Live screens come by themselves; without them it is a clip, or what an exploration has found.
   showPicture(row, {folder, state, clip, clip_of: clipOf, picture, training}) {
     const isLive = training ? training.length > 0 : state === "training";
     const run = clipOf ? `${folder}/${clipOf}` : folder;
