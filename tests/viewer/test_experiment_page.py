@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from game_rl.config.experiments.experiment import Experiment, dump_experiment
@@ -15,7 +16,7 @@ from tests.experiments.broken_off import Killed
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.plans.test_population_plan import carry_out
 from tests.viewer.live_run import LiveGame, watching
-from tests.viewer.test_page_browser import Opened, chromium, make_clip, wait_until
+from tests.viewer.test_page_browser import Opened, chromium, make_clip, pixels_of, wait_until
 
 __all__ = ["chromium"]  # a fixture
 
@@ -55,6 +56,53 @@ def test_the_headline_says_which_member_trains_and_only_its_screen_is_awaited(
             game.step()
             page.wait_for_selector(".live.trains")
             assert "trains now, 500 timesteps/s" in page.locator("li.trains").inner_text()
+            assert found.complaints == []
+        finally:
+            found.close()
+            game.close()
+
+
+_DRAWN = """() => {
+  window.drawn = 0;
+  const {putImageData} = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.putImageData = function (...words) {
+    putImageData.apply(this, words);
+    window.drawn += 1;
+  };
+}"""
+
+
+@pytest.mark.parametrize("place", ["the experiment", "its folder"])
+def test_the_screen_of_a_member_plays_on_while_it_trains_and_no_longer(
+    chromium: Any, make_population: MakePopulation, place: str
+) -> None:
+    population = make_population("population")
+    folder = ExperimentDir(population.config.run_dir)
+    with pytest.raises(Killed):
+        carry_out(population, listener=end_with_a_generation)
+    root = as_written(population, folder)
+    member = folder.member("00")
+    game = LiveGame(member)
+    shown = root if place == "the experiment" else root.parent
+    canvas = ".trains canvas" if place == "the experiment" else "tr.member canvas"
+    with folder.locked(), watching(shown) as server:
+        found = Opened(chromium, server)
+        try:
+            with member.locked():
+                page = found.open()
+                page.wait_for_selector(canvas, state="attached")
+                page.evaluate(_DRAWN)
+                for count in range(1, 5):
+                    game.step()
+                    wait_until(page, f"window.drawn >= {count}")
+                drawn = page.evaluate("window.drawn")
+                wait_until(page, f"window.drawn > {drawn + 8}")
+            page.wait_for_timeout(6_000)  # within which the page hears that it does not train
+            drawn = page.evaluate("window.drawn")
+            canvas = canvas.replace(".trains", "li.live")
+            np.testing.assert_array_equal(pixels_of(page, canvas), game.screens[0])
+            page.wait_for_timeout(1_000)
+            assert page.evaluate("window.drawn") == drawn
             assert found.complaints == []
         finally:
             found.close()

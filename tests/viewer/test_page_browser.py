@@ -6,6 +6,7 @@ CHROMIUM names the program, as CI does, they fail instead.
 
 import base64
 import importlib
+import itertools
 import json
 import os
 import shutil
@@ -160,11 +161,12 @@ def test_canvases_show_the_emulators_pixels(
             page,
             f"document.querySelector('.facts').textContent.includes('Timestep{game.timestep}')",
         )
-        page.wait_for_timeout(1_000)  # all envs are drawn
+        page.get_by_role("button", name="Pause the screens").click()
         for env in range(4):
             shown = pixels_of(page, f'button[data-key="/{env}"] canvas')
             np.testing.assert_array_equal(shown, game.screens[env])
         np.testing.assert_array_equal(pixels_of(page, ".stage canvas"), game.screens[2])
+        page.get_by_role("button", name="Resume the screens").click()
     assert opened.complaints == []
     assert opened.hosts == {f"127.0.0.1:{training[2].port}"}
 
@@ -420,8 +422,36 @@ def test_who_wants_less_motion_gets_one_picture_until_they_ask(
         found.close()
 
 
-def test_the_page_plays_on_while_the_network_learns(chromium: Any, tmp_path: Path) -> None:
-    """What plays again are the pictures of before, in their order, and the newest ends it."""
+_PLAY_AGAIN = """async ({every, count}) => {
+  const {Replay} = await import("/page/replay.js");
+  const shown = [];
+  let now = 0;
+  performance.now = () => now;
+  const replay = new Replay(([{timestep}]) => shown.push([timestep, now]));
+  for (; now <= every * count + 5000; now += 50) {
+    const taken = now / every;
+    if (Number.isInteger(taken) && taken <= count) replay.take([{timestep: taken, packed: []}]);
+    replay.look();
+  }
+  replay.take([{timestep: count + 1, packed: []}]);
+  replay.look();
+  return shown;
+}"""
+
+
+@pytest.mark.parametrize(("every", "still"), [(100, 350), (250, 350), (1_000, 1_400)])
+def test_pictures_play_again_once_none_has_come_for_a_third_of_a_second(
+    opened: Opened, every: int, still: int
+) -> None:
+    """Those of agents that always take longer than that play again after a longer wait."""
+    shown = opened.open().evaluate(_PLAY_AGAIN, {"every": every, "count": 10})
+    timesteps, times = zip(*shown, strict=True)
+    assert timesteps[:14] == (*range(11), 0, 1, 2)
+    assert times == tuple(range(10 * every + still, 10 * every + 5_001, 250))
+
+
+def test_the_page_plays_on_while_no_new_picture_comes(chromium: Any, tmp_path: Path) -> None:
+    """It waits for nobody to say why: the page hears of an evaluation seconds after it begins."""
     run = make_run(tmp_path / "run")
     game = LiveGame(run)
     with locked(run.root / "lock", busy="busy"), watching(run.root) as server:
@@ -433,20 +463,21 @@ def test_the_page_plays_on_while_the_network_learns(chromium: Any, tmp_path: Pat
             page.evaluate(_TIMESTEPS)
             for _ in range(5):
                 game.step()
-                wait_until(page, f"window.timesteps.at(-1) === {game.timestep}")
-            page.wait_for_timeout(1_000)
-            assert page.evaluate("window.timesteps") == [1, 2, 3, 4, 5, 6]  # nothing by itself
+                wait_until(page, f"window.timesteps.includes({game.timestep})")
+            n_shown = page.evaluate("window.timesteps.length")
+            wait_until(page, f"window.timesteps.length > {n_shown + 12}")
+            again = page.evaluate(f"window.timesteps.slice({n_shown})")
+            for before, after in itertools.pairwise(again):
+                assert after == before % 6 + 1
+            assert page.inner_text(".doing") == "replaying the last screens"
             game.file.write_learns_from(1_024)
-            wait_until(page, "window.timesteps.length > 14")
-            again = page.evaluate("window.timesteps.slice(6)")
-            assert again[:9] == [1, 2, 3, 4, 5, 6, 1, 2, 3]
+            wait_until(page, "document.querySelector('.doing').textContent.startsWith('learn')")
             doing = page.inner_text(".doing")
             assert doing == "learning from 1,024 timesteps … replaying the last screens"
             game.file.write_learns_from(0)
             game.step()
             wait_until(page, "window.timesteps.at(-1) === 7")
-            page.wait_for_timeout(1_000)
-            assert page.evaluate("window.timesteps.at(-1)") == 7
+            page.get_by_role("button", name="Pause the screens").click()
             assert page.inner_text(".doing") == ""
             np.testing.assert_array_equal(pixels_of(page, ".stage canvas"), game.screens[0])
             assert found.complaints == []

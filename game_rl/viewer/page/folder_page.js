@@ -65,7 +65,7 @@ export class FolderPage {
     const newest = this.arrange().filter(({box}) => box);
     if (isNew) newest.slice(0, FIRST_CHOSEN).forEach(({member}) => this.choose(member.folder, true));
     this.refresh();
-    this.screens.expect(state.members);
+    this.screens.expect(state.members, state.members.flatMap(runsThatTrain));
   }
 
   showHeading({members, name, is_there: isThere}) {
@@ -225,6 +225,12 @@ function scoreOf({kind, state, champion, best_member: member, best_reward: found
   if (final) return {...final, of: "final"};
   if (best && state !== "training") return {...best, of: "best"};
   return {success_rate: rate, mean_reward: mean, of: "training"};
+}
+
+// Itself, or of an experiment those of its runs.
+function runsThatTrain({folder, state, training}) {
+  if (training) return training.map((run) => `${folder}/${run}`);
+  return state === "training" ? [folder] : [];
 }
 
 // Whose speed an experiment's is.

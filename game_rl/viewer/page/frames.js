@@ -2,13 +2,14 @@
 //
 // A browser has six connections for all its windows, and the server gives four of them to streams.
 // A further window asks for single messages instead.
-// While the agents of a run wait, the run's newest pictures play again; see replay.js.
+// While no picture of a training comes, its newest ones play again; see replay.js.
 
 import {Replay} from "./replay.js";
 
 const RETRY_MS = [500, 1000, 2000, 5000];
 const STILL_EVERY_MS = 1000;
 const STILLS = 10; // before the next try to get a stream
+const LOOK_EVERY_MS = 50;
 const BROWSER = browserName();
 
 function browserName() {
@@ -20,27 +21,46 @@ function browserName() {
 }
 
 // Reads the stream until it is closed; each message is decoded before the next one.
-// onScreens(screens, isAgain): isAgain says that these pictures were shown before.
+// onScreens(screens, isAgain): isAgain says that these pictures were shown before, as those of a run
+// are that trains(run) and sends nothing new.
 export class FrameFeed {
-  constructor(address, {onScreens, onLayout, onState}) {
+  constructor(address, {onScreens, onLayout, onState, trains}, replays = new Map()) {
     this.address = address;
-    this.handlers = {onScreens, onLayout, onState};
+    this.handlers = {onScreens, onLayout, onState, trains};
     this.packed = new Map();
-    this.replays = new Map();
+    this.replays = replays; // by run
     this.isOpen = false;
   }
 
   open() {
     if (this.isOpen) return;
     this.isOpen = true;
+    for (const replay of this.replays.values()) replay.learnsFrom = 0;
+    this.timer = setInterval(() => this.look(), LOOK_EVERY_MS);
     this.run(this.abort = new AbortController());
   }
 
   close() {
     this.isOpen = false;
     this.abort?.abort();
-    for (const replay of this.replays.values()) replay.close();
-    this.replays.clear();
+    clearInterval(this.timer);
+  }
+
+  look() {
+    for (const [run, replay] of this.replays) {
+      if (this.handlers.trains(run)) {
+        replay.look();
+      } else {
+        replay.end();
+        this.replays.delete(run);
+      }
+    }
+  }
+
+  // Closes with the newest screens in view.
+  end() {
+    this.close();
+    for (const replay of this.replays.values()) replay.end();
   }
 
   replayOf(run) {
@@ -50,9 +70,6 @@ export class FrameFeed {
 
   // Timesteps that the run's network learns from now, or 0.
   learnsFrom(run) { return this.replays.get(run)?.learnsFrom ?? 0; }
-
-  // Says that the agents of a run wait, for another reason than that their network learns.
-  wait(run) { this.replayOf(run).wait(); }
 
   async run(abort) {
     for (let tries = 0; !abort.signal.aborted; tries += 1) {
@@ -110,7 +127,12 @@ export class FrameFeed {
     const size = new DataView(data.buffer).getUint32(0, true);
     const text = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + size)));
     let at = 4 + size;
-    for (const layout of text.layouts ?? []) this.handlers.onLayout(layout);
+    for (const layout of text.layouts ?? []) {
+      const own = JSON.stringify(layout);
+      if (this.replays.get(layout.run)?.layout !== own) this.replays.delete(layout.run);
+      this.replayOf(layout.run).layout = own;
+      this.handlers.onLayout(layout);
+    }
     for (const screen of text.screens) {
       const key = `${screen.run}/${screen.env}`;
       const block = data.subarray(at, (at += screen.bytes));
@@ -125,7 +147,7 @@ export class FrameFeed {
       }
     }
     if (!this.isOpen) return;
-    for (const [run, timesteps] of Object.entries(text.learns_from ?? {})) this.replayOf(run).learn(timesteps);
+    for (const [run, timesteps] of Object.entries(text.learns_from ?? {})) this.replayOf(run).learnsFrom = timesteps;
     for (const run of new Set(text.screens.map((screen) => screen.run))) {
       this.replayOf(run).take(text.screens.filter((screen) => screen.run === run));
     }

@@ -9,6 +9,7 @@ export class MemberScreens {
   constructor({canvasOf, onDrawn}) {
     Object.assign(this, {canvasOf, onDrawn});
     this.layouts = new Map();
+    this.training = new Set(); // runs whose agents play now, or wait while their network learns or is evaluated
     this.mayBeLive = false; // what is finished has no live screens, and takes no connection for them
     this.hasPictures = false;
     this.isPaused = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -16,10 +17,12 @@ export class MemberScreens {
     this.showButton();
   }
 
-  expect(members) {
+  // The members are those whose screens may come; `training` names the runs that train.
+  expect(members, training) {
+    this.training = new Set(training);
     this.mayBeLive = members.some(({state}) => state === "training" || state === "unknown");
     if (this.mayBeLive) this.resume();
-    else this.pause();
+    else this.end();
   }
 
   resume() {
@@ -28,6 +31,7 @@ export class MemberScreens {
       onLayout: (layout) => this.layouts.set(layout.run, layout),
       onScreens: (screens) => this.onScreens(screens),
       onState: () => {},
+      trains: (run) => this.training.has(run),
     });
     this.feed.open();
   }
@@ -44,6 +48,11 @@ export class MemberScreens {
     if (this.isPaused) this.pause();
   }
 
+  end() {
+    this.feed?.end();
+    this.pause();
+  }
+
   pause() {
     this.feed?.close();
     this.feed = null;
@@ -51,7 +60,7 @@ export class MemberScreens {
 
   toggle() {
     this.isPaused = !this.isPaused;
-    if (this.isPaused) this.pause();
+    if (this.isPaused) this.end();
     else this.resume();
     this.showButton();
   }

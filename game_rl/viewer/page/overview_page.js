@@ -54,7 +54,7 @@ export class OverviewPage {
     setText(this.element.querySelector("#members-title"), state.state === "training" ? "Members now" : "Members");
     this.showExperiment(state);
     this.showMembers(state);
-    this.screens.expect([state, ...state.members]);
+    this.screens.expect([state, ...state.members], state.members.filter((member) => member.is_training).map(({folder}) => folder));
   }
 
   showExperiment(state) {

@@ -1,11 +1,13 @@
-// The newest pictures of a run once more, while its agents wait: the page then moves on without a stop.
+// The newest pictures of a run once more, while nothing new comes: the page then moves on without a stop.
 
 const MOST = 48; // messages, twelve seconds at four a second
 const MOST_BYTES = 8 << 20;
 const AGAIN_EVERY_MS = 250;
-const STILL_AFTER_MS = 400; // a longer wait than that between two pictures of agents that play
-const LOOK_EVERY_MS = 50;
+const STILL_AFTER_MS = 350; // without a new picture
+const LATE = 1.4; // times the usual wait for a picture, if that is longer: agents that are slow play on
+const USUAL_OF = 9; // waits
 const FIRST_COUNT = 12;
+const LEAST_COUNT = 4;
 
 // onScreens(screens) gets the screens of one message again.
 export class Replay {
@@ -13,50 +15,46 @@ export class Replay {
     this.onScreens = onScreens;
     this.kept = [];
     this.bytes = 0;
-    this.learnsFrom = 0;
+    this.learnsFrom = 0; // timesteps that the network learns from now
+    this.waits = [];
     this.count = FIRST_COUNT; // pictures that the last wait took: from so far back it begins
-    this.shownAt = performance.now();
+    this.played = 0;
   }
 
   // New screens of agents that play.
   take(screens) {
-    this.shownAt = performance.now();
+    const now = performance.now();
+    if (this.takenAt != null) this.waits = [...this.waits, now - this.takenAt].slice(-USUAL_OF);
+    this.takenAt = this.shownAt = now;
     this.kept.push(screens);
     this.bytes += sizeOf(screens);
     while (this.kept.length > MOST || this.bytes > MOST_BYTES) this.bytes -= sizeOf(this.kept.shift());
-    if (!this.learnsFrom) this.stop();
+    if (this.played) this.count = Math.max(LEAST_COUNT, this.played);
+    this.played = 0;
   }
 
-  learn(timesteps) {
-    this.learnsFrom = timesteps;
-    if (timesteps) this.wait();
-  }
-
-  // Plays from now on whenever nothing new comes, until something new has come.
-  wait() {
-    this.timer ??= setInterval(() => this.look(), LOOK_EVERY_MS);
-  }
-
+  // Plays the next picture again if it is time to; to be called often.
   look() {
     const now = performance.now();
-    const isFirst = this.at == null;
-    if (now - this.shownAt < (isFirst && !this.learnsFrom ? STILL_AFTER_MS : AGAIN_EVERY_MS) || this.kept.length < 2) return;
-    if (isFirst) [this.at, this.played] = [Math.max(0, this.kept.length - this.count), 0];
+    if (this.kept.length < 2 || now - this.shownAt < this.patience) return;
+    if (!this.played) this.at = Math.max(0, this.kept.length - this.count);
     this.shownAt = now;
     this.onScreens(this.kept[this.at % this.kept.length]);
     this.at += 1;
     this.played += 1;
   }
 
-  stop() {
-    if (this.played) this.count = this.played;
-    [this.at, this.played] = [null, 0];
-    this.close();
+  get patience() {
+    if (this.played || this.learnsFrom) return AGAIN_EVERY_MS;
+    const usual = [...this.waits].sort((a, b) => a - b)[this.waits.length >> 1];
+    return Math.max(STILL_AFTER_MS, LATE * usual);
   }
 
-  close() {
-    clearInterval(this.timer);
-    this.timer = null;
+  // Shows each agent's newest screen.
+  end() {
+    if (!this.played) return;
+    this.played = 0;
+    this.onScreens([...new Map(this.kept.flat().map((screen) => [screen.env, screen])).values()]);
   }
 }
 

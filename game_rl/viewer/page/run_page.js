@@ -16,7 +16,7 @@ import {clock, duration, pauseWords, plural, quoted, reward, short, whole} from 
 
 const MOST_MILESTONES = 12;
 const DOING_EVERY_MS = 250;
-const WAITS_AFTER_MS = 400;
+const WAITS_AFTER_MS = 300;
 const DOING = {
   evaluating: "playing an evaluation …",
   confirming: "playing new episodes to confirm the goal …",
@@ -29,6 +29,7 @@ export class RunPage {
     Object.assign(this, {run, agent, go});
     this.layout = null;
     this.newest = new Map();
+    this.replays = new Map();
     this.isPaused = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.up = make("nav", {"aria-label": "Up", class: "up"});
     const back = this.up;
@@ -80,7 +81,7 @@ export class RunPage {
     const wasLive = this.mayBeLive;
     this.state = state;
     if (this.mayBeLive && !wasLive) this.resume();
-    if (!this.mayBeLive) this.pause();
+    if (!this.mayBeLive) this.end();
     const sentence = runSentence(state);
     this.heading.show({title: state.name, state: state.state, sentence, ...runProgress(state)});
     this.figures.show(state);
@@ -127,13 +128,19 @@ export class RunPage {
 
   close() { this.pause(); }
 
+  end() {
+    this.feed?.end();
+    this.pause();
+  }
+
   openFeed() {
     const address = `api/frames?run=${encodeURIComponent(this.run)}&env=${this.agent}`;
     this.feed = new FrameFeed(address, {
       onLayout: (layout) => { this.layout = layout; this.screens.setLayout(layout); this.newest.clear(); },
       onScreens: (screens, isAgain) => this.onScreens(screens, isAgain),
+      trains: () => this.state?.state === "training",
       onState: (state, text) => { this.refusal = state === "refused" ? text : ""; this.showLiveNote(); },
-    });
+    }, this.replays);
     this.feed.open();
     this.timer ??= setInterval(() => this.showDoing(), DOING_EVERY_MS);
   }
@@ -143,9 +150,9 @@ export class RunPage {
     const isTraining = this.state?.state === "training" && this.newest.size && !this.isPaused;
     const learnsFrom = this.feed?.learnsFrom(this.run) ?? 0;
     const isWaiting = performance.now() - (this.playedAt ?? 0) > WAITS_AFTER_MS;
-    if (isTraining && isWaiting && DOING[this.state.phase]) this.feed?.wait(this.run);
     const doing = learnsFrom ? `learning from ${plural(learnsFrom, "timestep")} …` : isWaiting ? DOING[this.state?.phase] ?? "" : "";
-    setText(this.doing, !isTraining ? "" : doing && this.isAgain ? `${doing} replaying the last screens` : doing);
+    const again = this.isAgain ? "replaying the last screens" : "";
+    setText(this.doing, isTraining ? [doing, again].filter(Boolean).join(" ") : "");
   }
 
   choose(agent) {
@@ -160,7 +167,7 @@ export class RunPage {
 
   toggle() {
     this.isPaused = !this.isPaused;
-    if (this.isPaused) this.pause();
+    if (this.isPaused) this.end();
     else this.resume();
     this.showButton();
   }
