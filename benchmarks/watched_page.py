@@ -3,10 +3,12 @@
     python -m benchmarks.watched_page [--config FILE] [--seconds 60] [--set KEY=VALUE]
 
 It needs Chromium and playwright. The training and `game-rl watch` run in sessions of their own, as
-in a person's terminals. Measured is, by the clock of the page, the time between two pictures of the
-large agent, once the first update is over; the same without the pictures that the page plays again
-while the network learns, which is how long the agents themselves stood still; and the time between
-two calls of a timer of 50 ms, which is how long the browser itself could not run.
+in a person's terminals. It is evaluated as its config says; `--set evaluation.every_timesteps=N`
+changes that. Measured is, by the clock of the page, the time between two pictures of the large
+agent, once the first update is over; the same without the pictures that the page replays, which is
+how long the agents themselves stood still; and the time between two calls of a timer of 50 ms,
+which is how long the browser itself could not run. The load is the number of programs that wanted
+to run, those of this benchmark included.
 """
 
 import argparse
@@ -54,13 +56,14 @@ def main() -> None:
         raise SystemExit("playwright is not installed: pip install playwright")
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
-        words = ["train", options.config, f"run_dir={run}", "evaluation.every_timesteps=10_000_000"]
-        training = _command(*words, "total_timesteps=10_000_000", "stop_when=null", *options.set)
+        words = ["train", options.config, f"run_dir={run}", "total_timesteps=10_000_000"]
+        training = _command(*words, "stop_when=null", *options.set)
         try:
             found = _watch(run, training, options.seconds)
         finally:
             _end(training)
     report(found)
+    print(f"load of the last minute: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 def _command(*words: str) -> "subprocess.Popen[str]":
@@ -113,19 +116,20 @@ def _watch(run: Path, training: "subprocess.Popen[str]", seconds: float) -> dict
 
 def report(found: dict[str, Any]) -> None:
     pictures = list(zip(found["changes"], found["doing"], strict=True))
-    played = [each for each in pictures if "again" not in each[1]]
+    played = [each for each in pictures if "replaying" not in each[1]]
     gaps = list(itertools.pairwise(pictures))
-    learning = [(a, b) for a, b in gaps if "learning" in a[1] + b[1]]
-    playing = [(a, b) for a, b in gaps if "learning" not in a[1] + b[1]]
     rows = {
         "page": gaps,
-        "while the network learns": learning,
-        "while the agents play": playing,
-        "without pictures that play again": list(itertools.pairwise(played)),
+        "while the network learns": [(a, b) for a, b in gaps if "learning" in a[1] + b[1]],
+        "while an evaluation is played": [(a, b) for a, b in gaps if "evaluation" in a[1] + b[1]],
+        "while the agents play": [(a, b) for a, b in gaps if not a[1] + b[1]],
+        "without replayed pictures": list(itertools.pairwise(played)),
     }
     print(f"{'longest, median, over 500 ms':>60}")
     stills = {
-        name: [after[0] - before[0] for before, after in pairs] for name, pairs in rows.items()
+        name: [after[0] - before[0] for before, after in pairs]
+        for name, pairs in rows.items()
+        if pairs
     }
     timer = itertools.pairwise(found["timer"])
     stills["a timer of 50 ms"] = [after - before for before, after in timer]

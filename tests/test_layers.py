@@ -19,7 +19,7 @@ PACKAGE = ROOT / "game_rl"
 # From the bottom layer (first row) to the top. A module imports only from rows above its own. Names
 # in the same row must not import each other.
 LAYERS = (
-    {"errors", "seeds", "returns", "schedules", "statistics"},
+    {"errors", "look", "seeds", "returns", "schedules", "statistics"},
     {"files"},
     {"events"},
     {"system"},

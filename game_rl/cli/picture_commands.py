@@ -23,10 +23,10 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.explore.explore_dir import ExploreDir
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir, has_file
+from game_rl.look import LIGHT
 from game_rl.places.place_counts import PlaceCounts
 from game_rl.places.place_layers import layers
 from game_rl.system.units import counted
-from game_rl.viewer.look import LIGHT
 from game_rl.viewer.panels import Panel
 from game_rl.viewer.run_panels import fitness_panel, run_panels
 from game_rl.viewer.shown_runs import (

@@ -7,12 +7,13 @@ from PIL import ImageDraw
 
 from game_rl.events import Event, MilestoneReached
 from game_rl.games.place import Offsets
+from game_rl.look import FLAG, rgb
 from game_rl.places.place_counts import MapId, map_point
 
 MOST_FLAGS = 40
 """Flags of a picture: the first milestones of a run."""
 
-_CLOTH = (255, 93, 115)
+_CLOTH = rgb(FLAG)
 _POLE = (245, 245, 248)
 _SHADOW = (16, 16, 18)
 _HEIGHT = 13

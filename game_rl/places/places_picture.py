@@ -15,6 +15,7 @@ from game_rl.errors import UsageError
 from game_rl.files.pretrained import is_packed_agent, run_name
 from game_rl.files.run_dir import RunDir
 from game_rl.game_check.sheets import BACKGROUND, INK
+from game_rl.look import SHOWN_AGENT, VISITS, rgb
 from game_rl.places.joined_maps import Colours, JoinedMap
 from game_rl.places.place_counts import MapId, MapPoint, PlaceCounts, parse_place_counts
 from game_rl.places.place_flags import PlaceFlag, draw_flags
@@ -33,12 +34,8 @@ _SCALE_HEIGHT = 12
 _MUTED = (158, 158, 166)
 _FAINT = (84, 84, 90)
 _UNSEEN = (46, 46, 50)
-_WALK = (255, 255, 255)
-# rarely to often; people tell them apart who see red and green alike, and by brightness alone
-_RAMP = np.array(
-    [(84, 64, 150), (54, 100, 148), (36, 142, 142), (53, 183, 121), (150, 217, 66), (253, 231, 57)],
-    np.float64,
-)
+_WALK = rgb(SHOWN_AGENT)
+_RAMP = np.array([rgb(colour) for colour in VISITS], np.float64)
 # of a clip: a pixel that seldom changes takes few bytes
 _LEVELS = 8
 _FADES = 4

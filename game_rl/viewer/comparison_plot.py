@@ -16,8 +16,8 @@ from game_rl.experiments.compare.comparison import (
     Metric,
     Outcome,
 )
+from game_rl.look import LIGHT
 from game_rl.statistics import paired_values, percent, unpaired_values
-from game_rl.viewer.look import LIGHT
 from game_rl.viewer.panel_figure import draw_panel, in_look, titled_figure
 from game_rl.viewer.panels import (
     MEAN_INTERVAL_WORDS,

@@ -13,6 +13,7 @@ from game_rl.explore.explore_dir import ExploreDir
 from game_rl.explore.explore_pictures import exploration_map, why_no_map
 from game_rl.explore.route import explored_game
 from game_rl.games.definition import Game
+from game_rl.look import BEST, CELLS, MAPS, PLACES
 from game_rl.system.units import MIB, format_bytes, format_duration
 from game_rl.viewer.panels import Panel, PlotLine, SeedCurve, thinned
 from game_rl.viewer.report_sections import plots_section
@@ -94,17 +95,17 @@ def exploration_panels(view: ExplorationView, axis: PlotAxis) -> list[Panel]:
     def panel(name: str, title: str, note: str, *lines: PlotLine) -> Panel:
         return Panel(name, title, "number", lines, note, from_zero=True, x_label=_X_LABELS[axis])
 
-    cells = [line("cells", 0, [point.cells for point in points])]
+    cells = [line("cells", CELLS, [point.cells for point in points])]
     title = "Cells"
     if last.places:
         title = "Cells and places"
-        cells.append(line("places", 1, [point.places for point in points]))
+        cells.append(line("places", PLACES, [point.places for point in points]))
     panels = [panel("cells", title, "different ones that were found", *cells)]
     if last.maps > 1:
-        maps = line("maps", 2, [point.maps for point in points])
+        maps = line("maps", MAPS, [point.maps for point in points])
         panels.append(panel("maps", "Maps", "different ones that were found", maps))
     if view.saved.settings.cell:
-        reward = line("reward", 3, [point.reward for point in points])
+        reward = line("reward", BEST, [point.reward for point in points])
         panels.append(panel("reward", "Best reward", "sum of the best route's rewards", reward))
     return panels
 

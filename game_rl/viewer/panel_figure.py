@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
+from game_rl.look import LIGHT, Look
 from game_rl.system.units import GIB, MIB
-from game_rl.viewer.look import LIGHT, Look
 from game_rl.viewer.panels import LineStyle, Panel, PlotLine
 
 _PANEL_INCHES = (5.6, 3.3)

@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from game_rl.look import LIGHT, stylesheet
 from game_rl.statistics import percent
 from game_rl.system.output import valid_text
-from game_rl.viewer.look import LIGHT, stylesheet
 
 _VOID = {"img", "meta", "br", "source"}
 

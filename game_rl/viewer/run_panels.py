@@ -10,9 +10,9 @@ import numpy as np
 from game_rl.events import CheckpointSaved, CurvesRecorded, Evaluated, GenerationEnded
 from game_rl.events.run_view import PlotAxis, reward_interval, success_interval
 from game_rl.experiments.records import GenerationRecord, TrainedMember
+from game_rl.look import BASELINES, BEST, EVALUATION, MEMBERS, STOCHASTIC_EVALUATION, TRAINING
 from game_rl.statistics import Floats
 from game_rl.system.units import GIB
-from game_rl.viewer.look import BASELINES, EVALUATION, STOCHASTIC_EVALUATION, TRAINING
 from game_rl.viewer.panels import (
     MEAN_INTERVAL_WORDS,
     LineStyle,
@@ -379,8 +379,8 @@ def fitness_panel(shown: ShownExperiment, axis: PlotAxis) -> Panel | None:
         f"Fitness ({score.title.lower()})",
         score.unit,
         (
-            line(f"{whose} and its ancestors", 0, shown.lineage, "main"),
-            line("each member", 1, every, "dots"),
+            line(f"{whose} and its ancestors", BEST, shown.lineage, "main"),
+            line("each member", MEMBERS, every, "dots"),
         ),
         note,
         x_label=X_LABELS[axis] if axis == "hours" else f"{X_LABELS[axis]} of a member",

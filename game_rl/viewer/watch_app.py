@@ -29,10 +29,10 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from game_rl.files.run_dir import RunDir
 from game_rl.live.live_stream import HEARTBEAT, FrameEncoder, FrameHub
+from game_rl.look import stylesheet
 from game_rl.system.output import valid_text
 from game_rl.viewer.access import Receive, Scope, Send
 from game_rl.viewer.followed_run import FollowedRun
-from game_rl.viewer.look import stylesheet
 from game_rl.viewer.watched_place import WatchedPlace, owning_experiment
 
 READ_EVERY_S = 0.9

@@ -30,8 +30,8 @@ from game_rl.events import (
 from game_rl.files.pretrained import pretrained_agents
 from game_rl.files.run_dir import RunDir, locked
 from game_rl.live.live_file import LiveReader
+from game_rl.look import AGENT, FLAG, LIGHT, SHOWN_AGENT, TRAINING, VISITS, rgb
 from game_rl.statistics import percentage, wilson_interval
-from game_rl.viewer.look import LIGHT, TRAINING
 from tests.viewer.live_run import (
     TOKEN,
     LiveGame,
@@ -427,13 +427,17 @@ _PLAY_AGAIN = """async ({every, count}) => {
   const shown = [];
   let now = 0;
   performance.now = () => now;
-  const replay = new Replay(([{timestep}]) => shown.push([timestep, now]));
+  const timesteps = (screens) => screens.map(({timestep}) => timestep);
+  const replay = new Replay((screens) => shown.push([...timesteps(screens), now]));
+  const take = (timestep) => {
+    for (const env of [0, 1]) replay.take([{env, timestep, packed: []}]);
+  };
   for (; now <= every * count + 5000; now += 50) {
     const taken = now / every;
-    if (Number.isInteger(taken) && taken <= count) replay.take([{timestep: taken, packed: []}]);
+    if (Number.isInteger(taken) && taken <= count) take(taken);
     replay.look();
   }
-  replay.take([{timestep: count + 1, packed: []}]);
+  take(count + 1);
   replay.look();
   return shown;
 }"""
@@ -443,9 +447,13 @@ _PLAY_AGAIN = """async ({every, count}) => {
 def test_pictures_play_again_once_none_has_come_for_a_third_of_a_second(
     opened: Opened, every: int, still: int
 ) -> None:
-    """Those of agents that always take longer than that play again after a longer wait."""
+    """Those of agents that always take longer than that play again after a longer wait.
+
+    Messages on different agents are shown together, since all of them play at once.
+    """
     shown = opened.open().evaluate(_PLAY_AGAIN, {"every": every, "count": 10})
-    timesteps, times = zip(*shown, strict=True)
+    timesteps, other_timesteps, times = zip(*shown, strict=True)
+    assert timesteps == other_timesteps
     assert timesteps[:14] == (*range(11), 0, 1, 2)
     assert times == tuple(range(10 * every + still, 10 * every + 5_001, 250))
 
@@ -603,3 +611,37 @@ def test_a_video_plays_by_itself_and_without_sound_unless_less_motion_is_wanted(
             assert found.complaints == []
         finally:
             found.close()
+
+
+_DRAW_A_MAP = """async () => {
+  const {PlacesMap} = await import("/page/places.js");
+  const map = new PlacesMap("");
+  document.querySelector("#page").append(map.element);
+  map.flags = [{place: [0, 0, 2]}];
+  map.large = 1;
+  map.places.set(0, [0, 1, 0]).set(1, [0, 2, 0]);
+  const [levels, strengths] = [[1, 52, 255, 0, 0, 0, 0, 0, 0], Array(9).fill(255)].map((each) => btoa(String.fromCharCode(...each)));
+  await map.show({n_places: 3, offsets: {}, layers: [{name: "0", map_id: 0, x0: 0, y0: 0, width: 3, height: 3, cell_side: 1, most: 9, levels, strengths}]});
+  const coloursOf = (canvas) => {
+    const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const found = new Set();
+    for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) found.add([...data.slice(i, i + 3)].join());
+    return [...found];
+  };
+  return [coloursOf(map.maps[0].visits), coloursOf(map.maps[0].marks)];
+}"""  # noqa: E501
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_map_has_the_colours_of_its_meanings(
+    chromium: Any, training: tuple[RunDir, LiveGame, Watching], scheme: str
+) -> None:
+    found = Opened(chromium, training[2], color_scheme=scheme)
+    try:
+        visits, marks = found.open().evaluate(_DRAW_A_MAP)
+    finally:
+        found.close()
+    first, second, *_, last = (",".join(map(str, rgb(colour))) for colour in VISITS)
+    assert visits == [first, second, last]
+    wanted = {",".join(map(str, rgb(colour))) for colour in (FLAG, AGENT, SHOWN_AGENT)}
+    assert wanted <= set(marks)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+from game_rl.look import DARK, LIGHT, Look
 from game_rl.system.units import MIB
-from game_rl.viewer.look import DARK, LIGHT, Look
 from game_rl.viewer.panel_figure import draw_panels, in_look, panel_svg, panels_png, panels_svg
 from game_rl.viewer.panels import Panel, PlotLine
 

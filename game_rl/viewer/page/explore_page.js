@@ -80,9 +80,9 @@ export class ExplorePage {
     this.figures.set("reward", "Best reward", {value: number(state.reward), note: state.has_success ? "a route ends with a success" : "no success yet", isShown: hasRewards});
     this.figures.set("speed", "Speed", {value: state.timesteps_per_s == null ? "–" : `${whole(state.timesteps_per_s)}/s`, note: `timesteps; ${short(state.frames)} frames in total`});
     const curve = (key, name, colour) => ({name, colour, timesteps: curves.timesteps, values: curves[key]});
-    this.cells.show([curve("cells", "cells", 1), ...(state.places ? [curve("places", "places", 2)] : [])]);
-    this.maps.show(state.maps > 1 ? [curve("maps", "maps", 3)] : []);
-    this.reward.show(hasRewards ? [curve("reward", "best route", 4)] : []);
+    this.cells.show([curve("cells", "cells", "cells"), ...(state.places ? [curve("places", "places", "places")] : [])]);
+    this.maps.show(state.maps > 1 ? [curve("maps", "maps", "maps")] : []);
+    this.reward.show(hasRewards ? [curve("reward", "best route", "best")] : []);
     this.curves.hidden = !curves.timesteps.length;
     this.rewards.hidden = !hasRewards;
     this.noTerms.hidden = terms.length > 0;

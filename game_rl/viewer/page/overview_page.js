@@ -162,7 +162,7 @@ export class OverviewPage {
     const timesteps = table.map(({generation}) => generation);
     const curve = (key, name, colour, isPoints = false) => ({name, colour, timesteps, values: table.map((row) => row[key]), isPoints});
     this.fitness.format = this.format;
-    this.fitness.show([curve("best", "best", "evaluation", true), curve("mean", "mean", 2), curve("worst", "worst", 8)]);
+    this.fitness.show([curve("best", "best", "best", true), curve("mean", "mean", "members"), curve("worst", "worst", "worst")]);
     this.table.replaceChildren(...[...table].reverse().map((row) => make("tr", {},
       make("th", {scope: "row", text: whole(row.generation)}),
       ...[this.value(row.best), this.value(row.mean), this.value(row.worst), row.best_member ?? "–", row.copies.join(", ") || "none"]

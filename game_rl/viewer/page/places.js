@@ -173,7 +173,8 @@ class LayerMap {
     [this.visits.width, this.visits.height] = [layer.width, layer.height];
     const context = this.visits.getContext("2d");
     const image = context.createImageData(layer.width, layer.height);
-    levels.forEach((level, i) => { if (level) image.data.set([...heat(level), strengths[i]], 4 * i); });
+    const stops = visits();
+    levels.forEach((level, i) => { if (level) image.data.set([...heat(level, stops), strengths[i]], 4 * i); });
     context.putImageData(image, 0, 0);
     const seen = levels.reduce((count, level) => count + (level > 0), 0);
     this.canvas.setAttribute("aria-label", `${layer.name}: ${plural(seen, "place")} visited, the most often ${plural(layer.most, unit)}`);
@@ -256,7 +257,7 @@ class LayerMap {
     for (const [env, [x, y]] of points) {
       context.beginPath();
       context.arc(x, y, 5, 0, 2 * Math.PI);
-      context.fillStyle = env === large ? "#ffffff" : "#ff5d73";
+      context.fillStyle = named(env === large ? "shown-agent" : "agent");
       context.fill();
       context.lineWidth = 1.5;
       context.strokeStyle = "#101316";
@@ -296,17 +297,24 @@ function drawFlag(context, x, y) {
   context.moveTo(x, y - 14);
   context.lineTo(x + 10, y - 10);
   context.lineTo(x, y - 6);
-  context.fillStyle = "#ffb454";
+  context.closePath();
+  context.fillStyle = named("flag");
   context.fill();
+  context.strokeStyle = "#101012";
+  context.stroke();
 }
 
-// Dark where nobody was, then from blue over green to bright yellow, as in the plots.
 const UNSEEN = [20, 24, 28];
-const STOPS = [[38, 62, 110], [25, 120, 120], [86, 178, 98], [246, 229, 98]];
 
-function heat(level) {
-  const place = ((level - 1) / 254) * (STOPS.length - 1);
+// A colour by its meaning, from look.css.
+const named = (meaning) => getComputedStyle(document.documentElement).getPropertyValue(`--${meaning}`).trim();
+
+const visits = () => [1, 2, 3, 4, 5, 6].map((number) => named(`visits-${number}`).match(/[0-9a-f]{2}/g).map((part) => parseInt(part, 16)));
+
+// From rarely to often.
+function heat(level, stops) {
+  const place = ((level - 1) / 254) * (stops.length - 1);
   const [low, part] = [Math.floor(place), place % 1];
-  const [one, other] = [STOPS[low], STOPS[Math.min(low + 1, STOPS.length - 1)]];
+  const [one, other] = [stops[low], stops[Math.min(low + 1, stops.length - 1)]];
   return one.map((value, i) => Math.round(value + part * (other[i] - value)));
 }

@@ -1,6 +1,7 @@
 // The newest pictures of a run once more, while nothing new comes: the page then moves on without a stop.
 
-const MOST = 48; // messages, twelve seconds at four a second
+const MOST = 48; // moments, twelve seconds at four a second
+const TOGETHER_MS = 200; // between messages on different agents that are of one moment
 const MOST_BYTES = 8 << 20;
 const AGAIN_EVERY_MS = 250;
 const STILL_AFTER_MS = 350; // without a new picture
@@ -9,7 +10,7 @@ const USUAL_OF = 9; // waits
 const FIRST_COUNT = 12;
 const LEAST_COUNT = 4;
 
-// onScreens(screens) gets the screens of one message again.
+// onScreens(screens) gets the screens of one moment again.
 export class Replay {
   constructor(onScreens) {
     this.onScreens = onScreens;
@@ -24,10 +25,15 @@ export class Replay {
   // New screens of agents that play.
   take(screens) {
     const now = performance.now();
+    this.bytes += sizeOf(screens);
+    const last = this.kept.at(-1);
+    if (last && !this.played && now - this.takenAt < TOGETHER_MS && screens.every(({env}) => last.every((screen) => screen.env !== env))) {
+      last.push(...screens);
+      return;
+    }
     if (this.takenAt != null) this.waits = [...this.waits, now - this.takenAt].slice(-USUAL_OF);
     this.takenAt = this.shownAt = now;
-    this.kept.push(screens);
-    this.bytes += sizeOf(screens);
+    this.kept.push([...screens]);
     while (this.kept.length > MOST || this.bytes > MOST_BYTES) this.bytes -= sizeOf(this.kept.shift());
     if (this.played) this.count = Math.max(LEAST_COUNT, this.played);
     this.played = 0;

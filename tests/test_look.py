@@ -6,16 +6,33 @@ from importlib import resources
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
-from game_rl.viewer.look import (
+from game_rl.look import (
+    AGENT,
+    BASELINES,
+    BEST,
+    CELLS,
     DARK,
     EVALUATION,
+    FLAG,
     LIGHT,
+    MAPS,
+    MEMBERS,
+    PLACES,
+    SHOWN_AGENT,
     STOCHASTIC_EVALUATION,
     TRAINING,
+    VISITS,
+    WORST,
     Look,
+    rgb,
     stylesheet,
 )
+from game_rl.places.place_flags import PlaceFlag, draw_flags
+from game_rl.places.place_layers import layers
+from game_rl.places.places_picture import visit_colours
+from tests.places.test_place_counts import counted
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB
 VISIONS = {
@@ -75,9 +92,61 @@ def test_series_differ_for_every_kind_of_colour_vision(look: Look, vision: str) 
         assert np.linalg.norm(one - other) > 11
 
 
+@pytest.mark.parametrize("vision", VISIONS)
+def test_agents_on_a_map_differ_from_each_visit_and_flag(vision: str) -> None:
+    def seen(colour: str) -> np.ndarray:
+        return lab(np.clip(np.array(VISIONS[vision]) @ linear(colour), 0, 1))
+
+    for one, other in itertools.product((AGENT, SHOWN_AGENT), (FLAG, *VISITS)):
+        assert np.linalg.norm(seen(one) - seen(other)) > 11, (one, other)
+
+
+def page_file(name: str) -> str:
+    return resources.files("game_rl.viewer").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def test_the_maps_of_the_page_have_the_colours_of_pictures_and_reports() -> None:
+    text = page_file("places.js")
+    css = stylesheet()
+    colours = {"flag": FLAG, "agent": AGENT, "shown-agent": SHOWN_AGENT}
+    for name, colour in colours.items():
+        assert f'"{name}"' in text
+        assert f"--{name}: {colour};" in css
+    assert "[1, 2, 3, 4, 5, 6].map((number) => named(`visits-${number}`)" in text
+    assert re.findall(r"--visits-\d: (#\w+);", css) == list(VISITS)
+    assert not {FLAG, AGENT, SHOWN_AGENT, *VISITS}.intersection(re.findall(r"#[0-9a-f]{6}", text))
+    picture = Image.new("RGB", (40, 40))
+    flag = PlaceFlag(number=1, map_id=None, x=0, y=0, text="", timesteps=0)
+    draw_flags(ImageDraw.Draw(picture), [(flag, (20, 20))])
+    assert rgb(FLAG) in {colour for _, colour in picture.getcolors() or []}
+    counts = counted([(0, 0, 0)] * 9 + [(0, 1, 0)], ("room", "x", "y"))
+    (layer,) = layers(counts)
+    shown = visit_colours(layer, most=9)[..., :3]
+    assert {tuple(cell) for cell in shown[layer.counts > 0].tolist()} == {
+        rgb(VISITS[0]),
+        rgb(VISITS[-1]),
+    }
+
+
+def test_experiments_and_explorations_have_the_same_colours_on_the_page_and_in_reports() -> None:
+    css = stylesheet()
+    pages = {
+        "overview_page.js": {"best": BEST, "mean": MEMBERS, "worst": WORST},
+        "explore_page.js": {"cells": CELLS, "places": PLACES, "maps": MAPS, "best route": BEST},
+    }
+    of_a_run = {STOCHASTIC_EVALUATION, TRAINING, BASELINES}
+    for name, colours in pages.items():
+        shown = dict(re.findall(r'curve\("\w+", "([a-z ]+)", "([a-z-]+)"', page_file(name)))
+        assert shown.keys() == colours.keys()
+        assert len(set(colours.values())) == len(colours)
+        assert not of_a_run.intersection(colours.values())
+        for look in (LIGHT, DARK):
+            for curve, meaning in shown.items():
+                assert f"--{meaning}: {look.series[colours[curve]]};" in css
+
+
 def test_the_page_and_the_plots_draw_a_kind_of_curve_in_one_colour() -> None:
-    page = resources.files("game_rl.viewer").joinpath("page", "curves.js")
-    text = page.read_text(encoding="utf-8")
+    text = page_file("curves.js")
     shown = dict(re.findall(r'named\("\w+", "([a-z, ]+)", "([a-z-]+)"', text))
     plots = {
         "training": TRAINING,

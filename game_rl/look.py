@@ -1,20 +1,51 @@
-"""The one palette of the page, the plots and the report, light and dark.
+"""The one palette of the page, the plots, the reports and the maps, light and dark.
 
-Text, muted text, accent, good and bad have a contrast of at least 4.5:1 on background and surface,
-series colours of at least 3:1. The series can be told apart with each kind of colour blindness.
+Each meaning has one name and one colour. Two meanings share one only if they are never seen
+together. Text, muted text, accent, good and bad have a contrast of at least 4.5:1 on background and
+surface, series colours of at least 3:1. The series can be told apart with each kind of colour
+blindness, and so can the agents on a map from the visits below them.
 """
 
 from dataclasses import dataclass, fields
 
 EVALUATION, STOCHASTIC_EVALUATION, TRAINING, BASELINES = range(4)
 """The series colours of one run's curves, on the page as in plots and reports."""
+BEST = EVALUATION
+"""The best member of an experiment, or route of an exploration."""
+MEMBERS, WORST = 5, 7
+"""The members of an experiment, or their mean, and the worst one."""
+CELLS, PLACES, MAPS = 5, 6, 7
+"""What an exploration has found."""
 _MEANINGS = {
     "evaluation": EVALUATION,
     "stochastic-evaluation": STOCHASTIC_EVALUATION,
     "training": TRAINING,
     "baseline": BASELINES,
+    "best": BEST,
+    "members": MEMBERS,
+    "worst": WORST,
+    "cells": CELLS,
+    "places": PLACES,
+    "maps": MAPS,
 }
 """The same by the names that the page uses, so that it knows a colour by its meaning alone."""
+
+FLAG = "#ff5d73"
+"""A milestone on a map. Maps have the same colours in both themes."""
+AGENT = "#7fd8ff"
+SHOWN_AGENT = "#ffffff"
+"""An agent on a map, and the one that is shown large or whose way is drawn."""
+VISITS = ("#544096", "#366494", "#248e8e", "#35b779", "#96d942", "#fde739")
+"""How often a place was visited, rarely to often, told apart by brightness alone, too."""
+_MAP = {"flag": FLAG, "agent": AGENT, "shown-agent": SHOWN_AGENT} | {
+    f"visits-{number}": colour for number, colour in enumerate(VISITS, start=1)
+}
+
+
+def rgb(colour: str) -> tuple[int, int, int]:
+    """Return the parts of `#rrggbb`."""
+    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
+    return red, green, blue
 
 
 @dataclass(frozen=True)
@@ -75,7 +106,8 @@ DARK = Look(
 
 def stylesheet() -> str:
     """Return both themes as CSS; dark where the reader's system asks for it."""
+    of_maps = " ".join(f"--{name}: {colour};" for name, colour in _MAP.items())
     return (
-        f":root {{ color-scheme: light dark; {LIGHT.css()} }}\n"
+        f":root {{ color-scheme: light dark; {of_maps} {LIGHT.css()} }}\n"
         f"@media (prefers-color-scheme: dark) {{ :root {{ {DARK.css()} }} }}\n"
     )
