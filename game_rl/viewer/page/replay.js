@@ -1,7 +1,6 @@
 // The newest pictures of a run once more, while nothing new comes: the page then moves on without a stop.
 
 const MOST = 48; // moments, twelve seconds at four a second
-const TOGETHER_MS = 200; // between messages on different agents that are of one moment
 const MOST_BYTES = 8 << 20;
 const AGAIN_EVERY_MS = 250;
 const STILL_AFTER_MS = 350; // without a new picture
@@ -22,12 +21,12 @@ export class Replay {
     this.played = 0;
   }
 
-  // New screens of agents that play.
+  // New screens of agents that play; messages on different agents make one moment.
   take(screens) {
     const now = performance.now();
     this.bytes += sizeOf(screens);
     const last = this.kept.at(-1);
-    if (last && !this.played && now - this.takenAt < TOGETHER_MS && screens.every(({env}) => last.every((screen) => screen.env !== env))) {
+    if (last && !this.played && screens.every(({env}) => last.every((screen) => screen.env !== env))) {
       last.push(...screens);
       return;
     }
