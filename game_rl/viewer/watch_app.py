@@ -27,6 +27,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
+from game_rl.errors import GameRLError
 from game_rl.files.run_dir import RunDir
 from game_rl.live.live_stream import HEARTBEAT, FrameEncoder, FrameHub
 from game_rl.look import stylesheet
@@ -53,26 +54,32 @@ class RunBoard:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._runs: dict[str, RunDir] = {}
+        self._experiments: dict[str, WatchedPlace] = {}
         self._listed_at = float("-inf")
         self._live: dict[str, RunDir] = {}
         self._live_at = float("-inf")
         self._followed: dict[str, FollowedRun] = {}
         self._read_at: dict[str, float] = {}
-        self._overview: dict[str, Any] = {}
-        self._overview_at = float("-inf")
+        self._overviews: dict[str, tuple[float, dict[str, Any]]] = {}
 
     async def runs(self) -> dict[str, RunDir]:
         """Return the runs by name, as they were within the last seconds."""
         if self._clock() - self._listed_at >= _LIST_EVERY_S:
             self._runs = await asyncio.to_thread(self.place.runs)
+            self._experiments = await asyncio.to_thread(self.place.experiments)
             self._listed_at = self._clock()
         return self._runs
 
     async def live_runs(self, name: str) -> dict[str, RunDir]:
-        """Return the runs whose screens the page of a run, or of the place itself, shows."""
+        """Return the runs whose screens a page shows: of a run, an experiment or the place."""
         runs = await self.runs()
         if name or _ALONE in runs:
-            return {name: runs[name]} if name in runs else {}
+            members = name in self._experiments
+            return {
+                each: run
+                for each, run in runs.items()
+                if each == name or (members and each.startswith(f"{name}/"))
+            }
         if self._clock() - self._live_at >= _LIST_EVERY_S:
             self._live = await asyncio.to_thread(self.place.live_runs, runs)
             self._live_at = self._clock()
@@ -80,7 +87,7 @@ class RunBoard:
 
     async def knows(self, name: str) -> bool:
         """Whether there is something to show under a name; "" is the place itself."""
-        return not name or name in await self.runs()
+        return not name or name in await self.runs() or name in self._experiments
 
     async def fresh(self, name: str) -> FollowedRun | None:
         """Return a run whose events were read within the last second; None if there is none."""
@@ -98,16 +105,27 @@ class RunBoard:
                 self._read_at[name] = self._clock()
         return run
 
-    async def overview(self) -> dict[str, Any] | None:
-        """Return the experiment or the list of runs; None if the place is one run."""
+    async def overview(self, name: str) -> dict[str, Any] | None:
+        """Return an experiment or the list of runs; None if there is neither of that name.
+
+        Args:
+            name: an experiment of a folder, or "" for the place itself.
+        """
         names = await self.runs()
-        if "" in names:
+        place = self._experiments.get(name) if name else self.place
+        if _ALONE in names or place is None:
             return None
         async with self._lock:
-            if self._clock() - self._overview_at >= _OVERVIEW_EVERY_S:
-                self._overview = await asyncio.to_thread(self.place.overview, names)
-                self._overview_at = self._clock()
-        return self._overview
+            read_at, found = self._overviews.get(name, (float("-inf"), {}))
+            if self._clock() - read_at >= _OVERVIEW_EVERY_S:
+                try:
+                    found = await asyncio.to_thread(place.overview, names)
+                except (GameRLError, OSError):
+                    if not name:
+                        raise
+                    return None  # the folder's page says why
+                self._overviews[name] = self._clock(), found
+        return found
 
 
 async def page_news(board: RunBoard, name: str, last_id: str) -> dict[str, Any] | None:
@@ -120,7 +138,7 @@ async def page_news(board: RunBoard, name: str, last_id: str) -> dict[str, Any] 
     the offset of the newest line.
 
     Args:
-        name: run, or "" for the place itself.
+        name: run, an experiment of a folder, or "" for the place itself.
         last_id: the `id` that the client has got last, or "".
     """
     run = await board.fresh(name)
@@ -136,7 +154,7 @@ async def page_news(board: RunBoard, name: str, last_id: str) -> dict[str, Any] 
         elif run.end > int(offset):
             found["happened"] = run.happenings(int(offset))
         return found
-    overview = None if name else await board.overview()
+    overview = await board.overview(name)
     return None if overview is None else {"overview": overview}
 
 
@@ -157,7 +175,7 @@ class FrameStream:
     """The screens of all envs of a run or, on the page of several, of the first env of each.
 
     Args:
-        name: run, or "" for the place itself.
+        name: run, an experiment of a folder, or "" for the place itself.
         large: env that the client shows large, whose parts of the observation it gets too.
         is_once: whether it ends after the first screens, or if none come within some looks.
     """
@@ -177,7 +195,7 @@ class FrameStream:
         encoder = FrameEncoder()
         look = 0
         silent = 0
-        is_one = bool(self._name) or _ALONE in await self._board.runs()
+        is_one = self._name in await self._board.runs()
         large = None if self._large is None or not is_one else (self._name, self._large)
         try:
             yield HEARTBEAT

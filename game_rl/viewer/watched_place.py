@@ -60,6 +60,12 @@ class WatchedPlace:
             found |= {f"{own}/{name}": run for name, run in _runs_of_experiment(path).items()}
         return found
 
+    def experiments(self) -> dict[str, "WatchedPlace"]:
+        """Return the experiments of a folder by name, which have pages of their own."""
+        if RunDir(self.root).exists() or self._is_experiment:
+            return {}
+        return {valid_text(path.name): WatchedPlace(path) for path in _experiments_in(self.root)}
+
     def live_runs(self, runs: Mapping[str, RunDir]) -> dict[str, RunDir]:
         """Return those of the runs whose screens the place's own page shows.
 

@@ -1,6 +1,7 @@
 """The page of a folder: rows show what the files of runs, experiments and explorations hold."""
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +24,14 @@ from tests.experiments.plans.test_population_plan import carry_out
 from tests.explore.explored_beacon import explore_beacon
 from tests.viewer.live_run import LiveGame, make_run, watching
 from tests.viewer.test_experiment_page import end_with_a_generation
-from tests.viewer.test_page_browser import _ROLES, Opened, chromium, make_clip, pixels_of
+from tests.viewer.test_page_browser import (
+    _ROLES,
+    Opened,
+    chromium,
+    make_clip,
+    pixels_of,
+    wait_until,
+)
 
 __all__ = ["chromium"]  # a fixture
 
@@ -121,6 +129,34 @@ def test_the_runs_of_an_experiment_are_found_in_its_folder_and_are_no_rows(
         assert set(found["others"]) == {f"population/{name}" for name in inside - {best}}
         assert set(server.news("alone")["others"]) == {"other", "population/champion"}
         assert server.get("/api/state?run=population/none")[0] == 404
+        inside = server.news("population")["overview"]
+        assert (inside["kind"], inside["name"]) == ("population", "population")
+        assert [member["folder"] for member in inside["members"]] == members_of(folder)
+    with watching(folder.root) as server:
+        assert server.news()["overview"] == inside
+
+
+@pytest.mark.browser
+def test_the_curves_of_an_experiments_champion_are_drawn_beside_those_of_runs(
+    chromium: Any, make_population: MakePopulation
+) -> None:
+    folder = population_of(make_population, is_broken_off=False)
+    root = folder.root.parent
+    make_run(root / "run")
+    champion = RunDir(folder.champion)
+    shutil.copy(root / "run" / "events.jsonl", champion.events)
+    with watching(root) as server:
+        found = Opened(chromium, server)
+        try:
+            page = found.open()
+            wait_until(page, "document.querySelectorAll('.charts .legend li').length === 4")
+            legend = page.locator(".charts .legend").first.inner_text().replace("\u00a0", " ")
+            assert "population, champion 40 %" in legend
+            page.get_by_label("Draw the curves of population").uncheck()
+            assert "population" not in page.locator(".charts .legend").first.inner_text()
+            assert found.complaints == []
+        finally:
+            found.close()
 
 
 def test_an_exploration_has_its_counts_and_its_best_picture(explored: Exploration) -> None:
@@ -225,8 +261,18 @@ def test_each_row_shows_its_newest_screen_its_score_and_its_speed_and_sorts(
                 assert page.evaluate(f"{place}.scrollWidth <= {place}.clientWidth"), place
             assert page.evaluate(_ROLES) == []
             page.get_by_role("link", name=f"best member {best['folder']}").click()
-            page.wait_for_selector("text=← all runs")
+            page.wait_for_selector("text=← population")
             assert page.inner_text("h1") == f"population, member {best['folder']}"
+            page.get_by_role("link", name="← population").click()
+            page.wait_for_selector("a.member")
+            assert page.inner_text("h1") == "population"
+            assert page.inner_text(".up") == "← all runs"
+            game.step()
+            page.wait_for_selector(f"li.live:has-text('{name}')")
+            assert page.evaluate(_ROLES) == []
+            page.locator("a.member", has_text=name).click()
+            page.wait_for_selector("text=← population")
+            assert page.inner_text("h1") == f"population, member {name}"
             assert found.complaints == []
         finally:
             found.close()

@@ -127,7 +127,7 @@ function onState(state) {
 
 function onOverview(overview) {
   const Page = {exploration: ExplorePage, folder: FolderPage}[overview.kind] ?? OverviewPage;
-  if (!(page instanceof Page)) show(new Page({announce, go}));
+  if (!(page instanceof Page)) show(new Page({run: shown, announce, go}));
   page.setState(overview);
 }
 

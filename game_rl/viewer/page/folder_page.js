@@ -41,7 +41,7 @@ export class FolderPage {
     this.reward = new Chart({title: "Mean reward of an episode"});
     this.compared = make("section", {class: "card", "aria-labelledby": "compared-title", hidden: true},
       make("h2", {id: "compared-title", text: "Curves of the chosen runs"}), make("div", {class: "charts"}, this.success.element, this.reward.element),
-      make("p", {class: "note", text: "The evaluations of each run; dashed: the training of a run without evaluations."}));
+      make("p", {class: "note", text: "The evaluations of each run, of an experiment those of its champion or best member; dashed: the training of a run without evaluations."}));
     const main = make("main", {id: "main", tabindex: -1},
       make("section", {class: "card", "aria-labelledby": "members-title"},
         make("div", {class: "card-head"}, make("h2", {id: "members-title", text: "Runs"}), this.screens.button),
@@ -62,7 +62,7 @@ export class FolderPage {
     }
     const isNew = !this.rows.size;
     state.members.forEach((member) => this.showRow(member));
-    const newest = this.arrange().filter(({box}) => box);
+    const newest = this.arrange().filter(({box}) => box && !box.hidden);
     if (isNew) newest.slice(0, FIRST_CHOSEN).forEach(({member}) => this.choose(member.folder, true));
     this.refresh();
     this.screens.expect(state.members, state.members.flatMap(runsThatTrain));
@@ -112,6 +112,7 @@ export class FolderPage {
     });
     this.showPicture(row, member);
     this.showBest(row, member);
+    if (row.box) row.box.hidden = curvesOf(member) == null;
   }
 
   // Live screens come by themselves; without them it is a clip, or what an exploration has found.
@@ -130,19 +131,20 @@ export class FolderPage {
 
   // The page of an experiment's champion, or of its best member so far.
   showBest(row, {folder, champion, best_member: best}) {
-    const [run, text] = champion ? ["champion", "champion"] : best ? [best.folder, `best member ${best.folder}`] : [];
+    const [run, text] = bestOf({champion, best_member: best});
     if (row.best?.textContent === text) return;
     row.best?.remove();
     row.best = run ? make("a", {href: `#run=${encodeURIComponent(`${folder}/${run}`)}`, text, class: "champion-link"}) : null;
     if (row.best) row.name.append(row.best);
   }
 
-  makeRow({folder, path, is_experiment: isExperiment}) {
+  makeRow({folder, path, kind}) {
     const canvas = make("canvas", {width: 160, height: 144, "aria-hidden": "true"});
-    const box = isExperiment ? null : make("input", {type: "checkbox", "aria-label": `Draw the curves of ${folder}`, onchange: () => { this.choose(folder, box.checked); this.refresh(); }});
+    const isElsewhere = kind === "exploration" || kind === "experiment"; // the latter cannot be read
+    const box = isElsewhere ? null : make("input", {type: "checkbox", "aria-label": `Draw the curves of ${folder}`, onchange: () => { this.choose(folder, box.checked); this.refresh(); }});
     const what = make("span", {class: "note"});
-    const name = make("th", {scope: "row"}, isExperiment ? make("b", {text: folder}) : make("a", {href: `#run=${encodeURIComponent(folder)}`, text: folder}),
-      what, isExperiment ? make("code", {text: `game-rl watch ${quoted(path)}`}) : null);
+    const name = make("th", {scope: "row"}, isElsewhere ? make("b", {text: folder}) : make("a", {href: `#run=${encodeURIComponent(folder)}`, text: folder}),
+      what, isElsewhere ? make("code", {text: `game-rl watch ${quoted(path)}`}) : null);
     const cells = COLUMNS.slice(1).map(({title, isText}) => make("td", {class: isText ? "text" : "", "data-title": title}, make("span"), make("span", {class: "note"})));
     const row = {canvas, box, name, what, cells, row: make("tr", {class: "member"}, make("td", {}, box), make("td", {}, canvas), name, ...cells)};
     this.rows.set(folder, row);
@@ -192,20 +194,26 @@ export class FolderPage {
   async refresh() {
     const now = performance.now();
     for (const name of this.chosen.keys()) {
-      const {timesteps, last_event: newest} = this.rows.get(name).member;
+      const {member} = this.rows.get(name);
+      const run = curvesOf(member);
       const known = this.curves.get(name);
-      const at = `${timesteps} ${newest}`;
+      const at = `${run} ${member.timesteps} ${member.last_event}`;
       if (known && (known.at === at || now - known.askedAt < CURVES_EVERY_MS)) continue;
       this.curves.set(name, {at, askedAt: now, curves: known?.curves ?? {}});
-      const curves = await readCurves(name);
+      const curves = run == null ? null : await readCurves(run);
       if (curves) this.curves.set(name, {at, askedAt: now, curves});
       this.draw();
     }
   }
 
+  labelOf(name) {
+    const [, which] = bestOf(this.rows.get(name)?.member ?? {});
+    return which ? `${name}, ${which}` : name;
+  }
+
   draw() {
     for (const [chart, key] of [[this.success, "success_rate"], [this.reward, "mean_reward"]]) {
-      chart.show([...this.chosen].flatMap(([name, colour]) => newestOf(this.curves.get(name)?.curves ?? {}, key, name, colour)));
+      chart.show([...this.chosen].flatMap(([name, colour]) => newestOf(this.curves.get(name)?.curves ?? {}, key, this.labelOf(name), colour)));
     }
     this.compared.hidden = this.success.element.hidden && this.reward.element.hidden;
   }
@@ -225,6 +233,18 @@ function scoreOf({kind, state, champion, best_member: member, best_reward: found
   if (final) return {...final, of: "final"};
   if (best && state !== "training") return {...best, of: "best"};
   return {success_rate: rate, mean_reward: mean, of: "training"};
+}
+
+// The run of an experiment that stands for it, its champion or its best member so far, and what it is called.
+function bestOf({champion, best_member: best}) {
+  return champion ? ["champion", "champion"] : best ? [best.folder, `best member ${best.folder}`] : [];
+}
+
+// The run whose curves a row has; null if there is none yet.
+function curvesOf(member) {
+  if (!member.kind) return member.folder;
+  const [run] = bestOf(member);
+  return run ? `${member.folder}/${run}` : null;
 }
 
 // Itself, or of an experiment those of its runs.

@@ -5,9 +5,10 @@ import {FrameFeed, drawPacked} from "./frames.js";
 import {pauseWords} from "./words.js";
 
 export class MemberScreens {
-  // `canvasOf` returns the canvas of a run; `onDrawn` hears whose picture is new.
-  constructor({canvasOf, onDrawn}) {
-    Object.assign(this, {canvasOf, onDrawn});
+  // `run` is the experiment in a folder, or ""; `canvasOf` returns the canvas of a run; `onDrawn` hears
+  // whose picture is new.
+  constructor({run = "", canvasOf, onDrawn}) {
+    Object.assign(this, {run, canvasOf, onDrawn});
     this.layouts = new Map();
     this.training = new Set(); // runs whose agents play now, or wait while their network learns or is evaluated
     this.mayBeLive = false; // what is finished has no live screens, and takes no connection for them
@@ -27,7 +28,7 @@ export class MemberScreens {
 
   resume() {
     if (!this.mayBeLive || this.feed || (this.isPaused && this.hasPictures)) return;
-    this.feed = new FrameFeed("api/frames?run=", {
+    this.feed = new FrameFeed(`api/frames?run=${encodeURIComponent(this.run)}`, {
       onLayout: (layout) => this.layouts.set(layout.run, layout),
       onScreens: (screens) => this.onScreens(screens),
       onState: () => {},

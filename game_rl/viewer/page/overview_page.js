@@ -12,14 +12,17 @@ const MOST_LARGE = 3; // members whose screens are shown at twice their size
 const CELL = {width: 46, height: 34};
 
 export class OverviewPage {
-  constructor({announce, go}) {
-    Object.assign(this, {announce, go});
-    this.heading = new Heading();
+  // `run` is the experiment's name in a folder, or "" if the page is its own.
+  constructor({run, announce, go}) {
+    Object.assign(this, {announce, go, within: run ? `${run}/` : ""});
+    const back = run ? make("nav", {"aria-label": "Up", class: "up"}, make("a", {href: "#", class: "back", text: "← all runs"})) : null;
+    this.heading = new Heading({back});
     this.tiles = new Map();
     this.members = make("ul", {class: "members"});
     this.screens = new MemberScreens({
-      canvasOf: (run) => this.tiles.get(run)?.canvas,
-      onDrawn: (run) => this.tiles.get(run).item.classList.add("live"),
+      run,
+      canvasOf: (name) => this.tileOf(name)?.canvas,
+      onDrawn: (name) => this.tileOf(name).item.classList.add("live"),
     });
     this.happenings = new Happenings({announce});
     this.fitness = new Chart({title: "Fitness", unit: "generation", isWhole: true});
@@ -38,7 +41,7 @@ export class OverviewPage {
       make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Lineage"}, this.lineage),
       make("p", {class: "note", text: "A column for each generation, a row for each member; a line comes from the member that was copied. The stronger its colour, the higher its fitness."}));
     this.clip = new Clip({title: "Clip of the champion", id: "champion-clip"});
-    this.champion = make("section", {class: "card champion", "aria-labelledby": "champion-title", hidden: true});
+    this.champion = make("section", {class: "card champion", "aria-labelledby": "champion-title", hidden: true}, make("h2", {id: "champion-title", text: "Champion"}));
     this.mixing = make("p", {class: "note"});
     this.body = make("div", {class: "columns"}, make("div", {class: "wide"}, this.generations, this.descent),
       make("div", {class: "narrow"}, this.happenings.element));
@@ -54,7 +57,7 @@ export class OverviewPage {
     setText(this.element.querySelector("#members-title"), state.state === "training" ? "Members now" : "Members");
     this.showExperiment(state);
     this.showMembers(state);
-    this.screens.expect([state, ...state.members], state.members.filter((member) => member.is_training).map(({folder}) => folder));
+    this.screens.expect([state, ...state.members], state.members.filter((member) => member.is_training).map(({folder}) => this.within + folder));
   }
 
   showExperiment(state) {
@@ -93,12 +96,12 @@ export class OverviewPage {
     this.champion.replaceChildren(make("h2", {id: "champion-title", text: `Champion: member ${folder}`}),
       make("p", {class: "result-value", text: rate == null ? `${earned(mean)} reward` : `${percent(rate)} success`}),
       make("p", {class: "note", text: `in ${plural(episodes, "held-out episode")}${range}; mean reward ${earned(mean)}`}),
-      make("p", {}, make("a", {href: "#run=champion", text: "The champion's page"})),
+      make("p", {}, make("a", {href: this.addressOf("champion"), text: "The champion's page"})),
       make("ul", {class: "list"}, ...[
         [`game-rl record ${quoted(path)}`, "records a clip of it"], [`game-rl evaluate ${quoted(path)}`, "plays new episodes with it"],
         [`game-rl report ${quoted(path)} --output report.html`, "writes the experiment into one file"],
       ].map(([command, what]) => make("li", {}, make("code", {text: command}), make("span", {class: "note", text: ` ${what}`})))));
-    this.clip.show("champion", clip);
+    this.clip.show(`${this.within}champion`, clip);
   }
 
   // The part of the present generation that its members have trained.
@@ -145,13 +148,17 @@ export class OverviewPage {
     });
   }
 
+  tileOf(run) { return this.tiles.get(run.slice(this.within.length)); }
+
+  addressOf(folder) { return `#run=${encodeURIComponent(this.within + folder)}`; }
+
   tile(folder) {
     let tile = this.tiles.get(folder);
     if (tile) return tile;
     const canvas = make("canvas", {width: 160, height: 144, "aria-hidden": "true"});
     const [played, result, waits, note] = [make("span"), make("b"), make("span"), make("span", {class: "note"})];
     const fill = bar(0);
-    const link = make("a", {href: `#run=${encodeURIComponent(folder)}`, class: "member"}, canvas,
+    const link = make("a", {href: this.addressOf(folder), class: "member"}, canvas,
       make("span", {class: "name", text: folder}), result, fill, played, waits, note);
     tile = {canvas, played, result, waits, note, fill, item: make("li", {}, link)};
     this.tiles.set(folder, tile);

@@ -239,8 +239,9 @@ export class RunPage {
   // Where the run belongs: its experiment, or the folder whose page this is.
   showUp({experiment}) {
     const name = experiment?.split(/[\\/]/).at(-1);
-    const link = this.run ? make("a", {href: "#", class: "back", text: experiment && !this.run.includes("/") ? `← ${name}` : "← all runs"}) : null;
-    const of = experiment && (!this.run || this.run.includes("/")) ? make("span", {class: "note"}, "A run of the experiment ", make("b", {text: name}), ": ", make("code", {text: `game-rl watch ${quoted(experiment)}`})) : null;
+    const above = this.run.split("/").slice(0, -1).join("/"); // the experiment in a folder
+    const link = this.run ? make("a", {href: above ? `#run=${encodeURIComponent(above)}` : "#", class: "back", text: experiment ? `← ${name}` : "← all runs"}) : null;
+    const of = experiment && !this.run ? make("span", {class: "note"}, "A run of the experiment ", make("b", {text: name}), ": ", make("code", {text: `game-rl watch ${quoted(experiment)}`})) : null;
     const shown = [link, of].filter(Boolean);
     if (shown.map((each) => each.outerHTML).join() !== [...this.up.children].map((each) => each.outerHTML).join()) this.up.replaceChildren(...shown);
     this.up.hidden = !shown.length;
