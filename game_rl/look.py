@@ -12,10 +12,13 @@ EVALUATION, STOCHASTIC_EVALUATION, TRAINING, BASELINES = range(4)
 """The series colours of one run's curves, on the page as in plots and reports."""
 BEST = EVALUATION
 """The best member of an experiment, or route of an exploration."""
-MEMBERS, WORST = 5, 7
-"""The members of an experiment, or their mean, and the worst one."""
-CELLS, PLACES, MAPS = 5, 6, 7
-"""What an exploration has found."""
+MEMBERS = 5
+"""The members of an experiment, or their mean."""
+WORST = 7
+CELLS = 5
+"""What an exploration has found, as PLACES and MAPS."""
+PLACES = 6
+MAPS = 7
 _MEANINGS = {
     "evaluation": EVALUATION,
     "stochastic-evaluation": STOCHASTIC_EVALUATION,
