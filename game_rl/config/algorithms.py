@@ -186,7 +186,8 @@ class PPOConfig(_OnPolicyConfig):
     micro_batch_size: Annotated[Count | Literal["auto"] | None, Role.SPEED] = "auto"
     """Number of timesteps of a batch that go through the network together. Smaller parts take less
     memory and give the same gradient. null: the whole batch. auto: chosen by the network's size,
-    the CPUs and their caches; on a GPU the whole batch. A run keeps its first number.
+    the CPUs and their caches; on a GPU the whole batch. A run keeps its first number. With a
+    memory it is rounded down to a multiple of memory.sequence, but at least one sequence.
     """
     n_epochs: Annotated[int, Field(ge=0, le=1_000), Role.LEARNING] = 10
     """Number of passes over the whole rollout in one update; 0: the run plays and learns

@@ -35,8 +35,8 @@ from game_rl.vec_env.workers import training_workers
 # such frames of the bundled games in a second; a busy one has a third of it.
 _FRAMES_A_SECOND_ONE_BY_ONE = 3_000
 
-# Two screens show what moves; more of them show what a memory keeps.
-_SCREENS_BESIDE_MEMORY = 2
+# Two frames show what moves; more of them show what a memory keeps.
+_STACK_BESIDE_MEMORY = 2
 
 Severity = Literal["error", "warning", "info"]
 
@@ -711,20 +711,27 @@ def observation_has_parts(situation: Situation) -> Compared:
 
 
 def stack_beside_memory(situation: Situation) -> Compared:
-    """Say that an agent with a memory needs no stack of screens."""
+    """Say that an agent with a memory needs no stack of screens or parts."""
     config = situation.config
     stack = config.env.frame_stack
+    seen = situation.facts.observation_format(config)
+    stacked = [name for name, part in seen.parts if part.is_stacked]
     if config.algorithm.memory is None:
         return _absent("the agent has no memory")
-    compared = Compared(f"frame_stack {stack} against {_SCREENS_BESIDE_MEMORY} with a memory")
-    if stack <= _SCREENS_BESIDE_MEMORY:
+    if seen.screen is None and not stacked:
+        return _absent("the agent sees nothing that is stacked")
+    compared = Compared(f"frame_stack {stack} against {_STACK_BESIDE_MEMORY} with a memory")
+    if stack <= _STACK_BESIDE_MEMORY:
         return compared
+    what = f"{stack} screens"
+    if seen.screen is None:
+        what = f"{' and '.join(stacked)} of {stack} timesteps"
     return compared.found(
         "info",
         "stack_beside_memory",
         "env.frame_stack",
-        f"the agent sees {stack} screens at once, and has a memory of those before; with "
-        "frame_stack: 1 the memory does both, and the network reads fewer screens",
+        f"the agent sees {what} at once, and has a memory of those before; with frame_stack: 1 "
+        "the memory does both, and the network reads less",
         Fix("env.frame_stack", 1),
     )
 

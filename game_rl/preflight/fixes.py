@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, lcm
 
 from pydantic import ValidationError
 
@@ -64,20 +64,29 @@ def smallest_fix(
 
 
 def smaller_batch_sizes(config: RunConfig) -> Sequence[int]:
-    """Smaller batch sizes, largest first: divisors of the rollout, or powers of two for DQN."""
+    """Smaller batch sizes, largest first: divisors of the rollout, or powers of two for DQN.
+
+    With a memory they have whole sequences.
+    """
     rollout = config.rollout_timesteps
+    whole = config.algorithm.whole_timesteps
     batch = config.algorithm.batch_size
     if config.algorithm.replay is not None:
         return _powers_of_two(below=batch, least=2)
     below = range(min(batch, rollout) - 1, 1, -1)
-    return [size for size in below if rollout % size == 0]
+    return [size for size in below if rollout % size == 0 and size % whole == 0]
 
 
 def smaller_micro_batch_sizes(config: RunConfig, together: int) -> Sequence[int]:
-    """Powers of two below `together`, the present size; largest first. None without that key."""
+    """Powers of two below `together`, the present size; largest first. None without that key.
+
+    With a memory they are so many sequences.
+    """
     if "micro_batch_size" not in type(config.algorithm).model_fields:
         return ()
-    return _powers_of_two(below=together, least=_SMALLEST_MICRO_BATCH)
+    whole = config.algorithm.whole_timesteps
+    sizes = [whole * number for number in _powers_of_two(below=together // whole, least=1)]
+    return [size for size in sizes if size >= _SMALLEST_MICRO_BATCH]
 
 
 def smaller_capacities(config: RunConfig) -> Sequence[int]:
@@ -95,7 +104,7 @@ def _powers_of_two(*, below: int, least: int) -> Sequence[int]:
 
 
 def smaller_n_steps(config: RunConfig) -> Sequence[int]:
-    """Smaller values of n_steps for which batches still divide the rollout; largest first."""
+    """Smaller values of n_steps that are multiples of `n_steps_unit`; largest first."""
     n_steps = config.algorithm.n_steps
     if n_steps is None:
         return ()
@@ -105,9 +114,12 @@ def smaller_n_steps(config: RunConfig) -> Sequence[int]:
 
 
 def n_steps_unit(config: RunConfig) -> int:
-    """Return the number that n_steps must be a multiple of for batches to divide the rollout."""
+    """Return the number that n_steps must be a multiple of.
+
+    Then batches divide the rollout, and with a memory each env's part of it has whole sequences.
+    """
     batch = config.algorithm.batch_size
-    return batch // gcd(batch, config.env.n_envs)
+    return lcm(batch // gcd(batch, config.env.n_envs), config.algorithm.whole_timesteps)
 
 
 def n_envs_unit(config: RunConfig) -> int:

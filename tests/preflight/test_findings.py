@@ -1,11 +1,13 @@
 """Each finding fires where it should, stays silent elsewhere, and its fix really mends it."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from game_rl.games.parts.part_format import PartFormat, Stretch
 from game_rl.preflight.facts import EpisodeLengths
 from game_rl.preflight.findings import CHECKS, Finding
 from game_rl.preflight.fixes import (
@@ -198,6 +200,84 @@ def test_every_fix_of_every_finding_is_a_valid_config(situation: Make) -> None:
             finding = find(case).finding
             if finding is not None and finding.fix is not None:
                 assert apply_fix(case.config, finding.fix) is not None
+
+
+REMEMBERS = [
+    (8, {"n_steps": 256, "batch_size": 1024, "memory": {"size": 64, "sequence": 256}}),
+    (8, {"n_steps": 384, "batch_size": 192, "memory": {"size": 64, "sequence": 96}}),
+    (6, {"n_steps": 500, "batch_size": 300, "memory": {"kind": "gru", "sequence": 100}}),
+    (3, {"n_steps": 8192, "batch_size": 2048, "memory": {"size": 1024, "sequence": 64}}),
+    (
+        4,
+        {
+            "n_steps": 4096,
+            "batch_size": 2048,
+            "micro_batch_size": None,
+            "memory": {"size": 512, "sequence": 512},
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("n_envs", "algorithm"), REMEMBERS)
+def test_all_that_is_proposed_to_a_run_with_a_memory_is_a_valid_config(
+    situation: Make, n_envs: int, algorithm: dict[str, Any]
+) -> None:
+    values = {"env__n_envs": n_envs, "algorithm": algorithm, "probe": LONG}
+    peak = situation(**values).footprint.ram.peak.bytes
+    gpus = (Gpu(GIB, GIB),)
+    machines: list[dict[str, Any]] = [
+        *({"machine__ram_available_bytes": peak * tenths // 10} for tenths in range(4, 17)),
+        *({"machine__cpus": cpus, "facts__cpus": cpus} for cpus in (12, 16, 24, 64)),
+        {"device": "cuda", "facts__uses_gpu": True, "machine__gpus": gpus},
+    ]
+    n_fixes = 0
+    for machine in machines:
+        case = situation(**values, **machine)
+        for finding in check(case):
+            if finding.fix is None:
+                continue
+            n_fixes += 1
+            changed = mended(case, finding).config
+            as_well = re.search(
+                r"algorithm\.n_steps=(\d+) as well, .* has ([\d,]+)", finding.message
+            )
+            if as_well is not None:
+                n_steps, rollout = (number.replace(",", "") for number in as_well.groups())
+                both = apply_fix(changed, Fix("algorithm.n_steps", int(n_steps)))
+                assert both is not None, finding.message
+                assert both.rollout_timesteps == int(rollout)
+    assert n_fixes > 5
+
+
+def test_envs_are_proposed_without_a_rollout_that_cuts_a_sequence(situation: Make) -> None:
+    n_envs, algorithm = REMEMBERS[0]
+    case = situation(env__n_envs=n_envs, algorithm=algorithm, machine__cpus=16, facts__cpus=16)
+    finding = by_code(case)["machine_under_used"]
+    assert finding.fix == Fix("env.n_envs", 16)
+    assert finding.message == "8 envs keep 8 of 16 CPUs busy; 16 envs fit"
+
+
+def test_a_stack_beside_a_memory_is_named_by_what_is_stacked(situation: Make) -> None:
+    remembers = {"algorithm": {"n_steps": 256, "memory": {}}, "env__frame_stack": 4}
+    parts = {
+        "view": PartFormat("vector", (4,), 0, (Stretch(4, 32),)),
+        "map": PartFormat.of_indices("grid", (1, 18, 20), 256, is_stacked=True),
+    }
+
+    def found(**observation: object) -> Finding | None:
+        case = situation(**remembers, facts__part_formats=parts, env__observation=observation)
+        finding = by_code(case).get("stack_beside_memory")
+        assert finding is None or "stack_beside_memory" not in by_code(mended(case, finding))
+        return finding
+
+    seen = found()
+    assert seen is not None
+    assert "sees 4 screens at once" in seen.message
+    assert found(screen=False, parts=["view"]) is None
+    stacked = found(screen=False, parts=["map", "view"])
+    assert stacked is not None
+    assert "sees map of 4 timesteps at once" in stacked.message
 
 
 def dqn(capacity: int, device: str = "cpu") -> dict[str, object]:
