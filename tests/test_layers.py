@@ -106,6 +106,7 @@ ONLY_IN = {
     "obstore": {"storage/object_store.py"},
     "matplotlib": {"viewer/comparison_plot.py", "viewer/panel_figure.py"},
     "ray": {"experiments/executors/ray.py"},
+    "sb3_contrib": {"algorithms/recurrent_policy.py"},
     "wandb": {"loggers/wandb_process.py"},
     "psutil": {"system/machine.py", "system/process_memory.py", "system/child_process.py"},
 }
@@ -289,6 +290,14 @@ def test_what_lives_in_one_place_is_imported_there_only(source: Source) -> None:
     for imported in source.imports:
         places = ONLY_IN.get(imported.package, {source.name})
         assert source.name in places, f"{source.name}:{imported.line} imports {imported.package}"
+
+
+@every_source
+def test_a_policy_with_a_memory_is_loaded_only_by_its_algorithm(source: Source) -> None:
+    """`make_algorithm` loads both by their names, for a run with a memory."""
+    if source.name.startswith("algorithms/recurrent_"):
+        return
+    assert "algorithms/recurrent_policy.py" not in modules_needed(source.name), source.name
 
 
 # What only Linux or Unix has: modules, and names in `os`, `signal` and `socket`.

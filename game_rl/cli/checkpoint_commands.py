@@ -230,12 +230,18 @@ def _write_zip(run: "TrainedRun", output: Path) -> tuple[dict[str, object], str]
 
     package = export_policy(run, output)
     way = "deterministic" if run.deterministic else "stochastic"
+    call = f"action, _ = model.predict(observation, deterministic={run.deterministic})"
     needs = ""
+    if run.config.algorithm.memory is not None:
+        call = (
+            "action, state = model.predict(observation, state, episode_start, "
+            f"deterministic={run.deterministic})\n"
+            "state is None at first, then the one returned; episode_start is a bool array, True "
+            "where an episode begins"
+        )
     if package is not None:
         needs = f"\nits network is a class of {package}, which must be installed to load the file"
-    return {"needs_package": package}, (
-        f"it is {way}: model.predict(observation, deterministic={run.deterministic}){needs}"
-    )
+    return {"needs_package": package}, f"it is {way}: {call}{needs}"
 
 
 def _write_onnx(run: "TrainedRun", output: Path) -> tuple[dict[str, object], str]:

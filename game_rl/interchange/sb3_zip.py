@@ -224,7 +224,21 @@ def _moments(state: Mapping[str, Any]) -> Tensors:
     }
 
 
+def _check_critic(zipped: Sb3Zip, path: Path) -> None:
+    """Refuse a policy with an LSTM whose value function has none of its own."""
+    names = zipped.policy.keys()
+    if "lstm_actor.weight_ih_l0" not in names or "lstm_critic.weight_ih_l0" in names:
+        return
+    setting = "enable_critic_lstm=False" if "critic.weight" in names else "shared_lstm=True"
+    raise CheckpointError(
+        f"{path}: its RecurrentPPO was made with {setting} in policy_kwargs, so its value function "
+        "has no LSTM of its own, as that of a run with algorithm.memory has; only policies of the "
+        "defaults, shared_lstm=False and enable_critic_lstm=True, can be imported: train one so"
+    )
+
+
 def _load(zipped: Sb3Zip, model: BaseAlgorithm, path: Path) -> None:
+    _check_critic(zipped, path)
     known = model.policy.state_dict().keys()
     names = module_tensors(model.policy).keys()
     # SB3 names a shared weight more than once

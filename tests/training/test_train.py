@@ -55,16 +55,19 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "algorithm",
+    ("algorithm", "loads_contrib"),
     [
-        "{n_steps: 16, batch_size: 16, n_epochs: 1}",
-        "{name: pqn, n_steps: 16, batch_size: 16}",
-        "{name: dqn, learning_starts: 32, batch_size: 8, replay: {capacity: 100}}",
+        ("{n_steps: 16, batch_size: 16, n_epochs: 1}", False),
+        ("{n_steps: 16, batch_size: 16, n_epochs: 1, memory: {size: 8, sequence: 8}}", True),
+        ("{name: pqn, n_steps: 16, batch_size: 16}", False),
+        ("{name: dqn, learning_starts: 32, batch_size: 8, replay: {capacity: 100}}", False),
     ],
-    ids=["ppo", "pqn", "dqn"],
+    ids=["ppo", "ppo with a memory", "pqn", "dqn"],
 )
 @pytest.mark.slow
-def test_a_run_and_its_resume_load_no_compiler(tmp_path: Path, algorithm: str) -> None:
+def test_a_run_and_its_resume_load_no_compiler_and_sb3_contrib_only_with_a_memory(
+    tmp_path: Path, algorithm: str, loads_contrib: bool
+) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(TINY.format(run_dir=tmp_path / "run"), encoding="utf-8")
     begin = ["train", "--config", str(config), "--set", f"algorithm={algorithm}"]
@@ -73,7 +76,8 @@ def test_a_run_and_its_resume_load_no_compiler(tmp_path: Path, algorithm: str) -
         "import sys; from game_rl.cli.main import main\n"
         f"for words in ({begin}, {go_on}):\n"
         "    assert main(words) == 0\n"
-        "assert 'torch' in sys.modules and not {'torch._dynamo', 'sympy'} & sys.modules.keys()"
+        "assert 'torch' in sys.modules and not {'torch._dynamo', 'sympy'} & sys.modules.keys()\n"
+        f"assert ('sb3_contrib' in sys.modules) == {loads_contrib}"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_GUARD_S)
 
