@@ -1,10 +1,18 @@
 """The agents that come with game_rl: they are whole, play, and stay as they are."""
 
+import hashlib
+import importlib.util
+import io
 import json
 import os
 import re
 import shutil
-from pathlib import Path
+import subprocess
+import sys
+import tarfile
+from contextlib import closing
+from pathlib import Path, PurePosixPath
+from types import ModuleType
 
 import pytest
 
@@ -15,16 +23,35 @@ from game_rl.cli.main import main
 from game_rl.config.bundled_configs import bundled_configs
 from game_rl.config.loader import load_config
 from game_rl.config.values import run_at
+from game_rl.envs.make_env import make_game_env
 from game_rl.errors import ConfigError, UsageError
-from game_rl.files.pretrained import PACKAGE_FILE, pretrained_address, pretrained_agents
+from game_rl.events import Cloned, EpisodesReplayed
+from game_rl.events.event_log import read_events
+from game_rl.files.pretrained import (
+    PACKAGE_FILE,
+    RECORDED_FOLDER,
+    brought_episodes,
+    pretrained_address,
+    pretrained_agents,
+)
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import file_sha256
+from game_rl.game_check.recorded_episode import (
+    episode_config,
+    read_recorded_episode,
+    recorded_timesteps,
+    replay_fault,
+)
+from game_rl.games.definition import load_game
+from game_rl.hub.agent_folder import this_processor
 from game_rl.hub.agent_package import parse_package
 from game_rl.playback.trained_run import evaluate_run, open_trained_run
+from game_rl.system.packages import installed_versions, source_sha256, version_differences
 from game_rl.training.admission import refuse_existing_run
 from game_rl.viewer.followed_run import FollowedRun
 from game_rl.viewer.watched_place import WatchedPlace
 
+ROOT = Path(__file__).parents[1]
 AGENTS = sorted(pretrained_agents())
 MOST_BYTES = 3_000_000
 _HOME = re.compile(rb"[\"' ]/(home|root|work|tmp|Users)/")
@@ -32,7 +59,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def test_the_agents_are_those_of_the_games() -> None:
-    assert {"beacon", "courier", "duel"} <= set(AGENTS)
+    assert set(AGENTS) == {"beacon", "courier", "duel", "seasons"}
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -134,12 +161,10 @@ def test_a_key_that_names_a_run_says_how_one_is_fetched(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "key", "way_out"),
     [
-        ("duel_ppo", "env.pool={from: pretrained:duel}", "game-rl explore"),
         ("duel_dqn", "algorithm.learn_from={lakes: [pretrained:duel]}", "or in fork.run"),
-        ("duel_dqn", "algorithm.learn_from={played: {episodes: pretrained:duel}}", "game-rl play"),
         ("duel_dqn", "algorithm.teacher={run: pretrained:duel}", "name a run of dqn or pqn"),
     ],
-    ids=["pool", "Lake", "played", "teacher"],
+    ids=["Lake", "teacher"],
 )
 def test_a_key_that_needs_more_than_a_policy_says_what_to_do(
     name: str, key: str, way_out: str, tmp_path: Path, capsys: Output
@@ -197,11 +222,142 @@ def test_a_clip_of_an_agent_goes_to_the_current_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # an agent plays a hundred episodes
-@pytest.mark.parametrize("name", ["courier", "duel"])
+@pytest.mark.parametrize("name", AGENTS)
 def test_the_score_is_that_of_the_card(name: str) -> None:
     folder = pretrained_agents()[name]
     expected = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    package = parse_package((folder / PACKAGE_FILE).read_bytes(), name)
     run = open_trained_run(folder, "best")
     found = evaluate_run(run, episodes=expected["n_eval_episodes"])
     assert found.success_interval is not None
     assert found.success_interval[0] <= expected["success_rate"] <= found.success_interval[1]
+    is_same = not version_differences(package.versions, installed_versions())
+    if is_same and package.processor == this_processor():
+        assert list(found.rewards) == expected["rewards"]
+        assert list(found.lengths) == expected["lengths"]
+        assert list(found.successes) == expected["successes"]
+
+
+@pytest.mark.slow  # ten episodes of each agent are played
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_recorded_episodes_of_an_agent_play_as_they_were_recorded(name: str) -> None:
+    game = load_game(name)
+    files = brought_episodes(pretrained_agents()[name])
+    assert len(files) == 10
+    for file in files:
+        episode = read_recorded_episode(file, game)
+        config = episode_config(game, episode)
+        success = None
+        with closing(make_game_env(config, game)) as env:
+            env.reset(seed=episode.seed, options=dict(episode.options))
+            for timestep in recorded_timesteps(episode, game):
+                _, _, terminated, _, info = timestep.play(env)
+                success = info.get("is_success", success)
+            reward = sum(env.reward_terms.values())
+        assert terminated, file
+        assert episode.success, file
+        fault = replay_fault(
+            episode,
+            game,
+            frame_skip=config.frame_skip,
+            timesteps=len(episode.actions),
+            reward=reward,
+            success=success,
+        )
+        assert fault == "", file
+
+
+@pytest.mark.slow  # a network imitates an agent
+def test_a_training_imitates_an_agent(tmp_path: Path) -> None:
+    words = [
+        "algorithm.learn_from.played.episodes=pretrained:duel",
+        "algorithm.learn_from.played.clone.n_epochs=20",
+        "evaluation.episodes=4",
+        f"run_dir={tmp_path / 'run'}",
+    ]
+    assert main(["train", "duel_variables_ppo", *words, "--until", "0"]) == 0
+    events = read_events(RunDir(tmp_path / "run"))
+    (replayed,) = (event for event in events if isinstance(event, EpisodesReplayed))
+    (cloned,) = (event for event in events if isinstance(event, Cloned))
+    assert replayed.episodes == replayed.successes == 10
+    assert cloned.held_out_accuracy > cloned.usual_accuracy + 0.3
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "env.pool={from: AGENT}",
+        "algorithm.learn_from={played: {episodes: AGENT}}",
+    ],
+)
+def test_an_agent_with_recorded_episodes_is_needed_where_they_are_read(
+    key: str, tmp_path: Path, capsys: Output
+) -> None:
+    agent = tmp_path / "agent"
+    shutil.copytree(pretrained_agents()["duel"], agent)
+    words = ["preflight", "duel_variables_ppo", f"run_dir={tmp_path / 'run'}"]
+    assert main([*words, key.replace("AGENT", str(agent))]) in (0, 1)
+    shutil.rmtree(agent / RECORDED_FOLDER)
+    capsys.readouterr()
+    assert main([*words, key.replace("AGENT", str(agent))]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "was packed without recorded episodes" in error
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_version_on_the_card_names_the_source_that_made_it(name: str) -> None:
+    package = parse_package((pretrained_agents()[name] / PACKAGE_FILE).read_bytes(), name)
+    commit = package.versions["game_rl"].partition("+g")[2]
+    assert commit
+    command = ["git", "archive", commit, "game_rl"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if found.returncode:
+        pytest.skip("there is no history of Git")
+    digest = hashlib.sha256()
+    with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
+        members = {member.name: member for member in archive if member.name.endswith(".py")}
+        for path in sorted(map(PurePosixPath, members)):
+            file = archive.extractfile(members[str(path)])
+            assert file is not None
+            digest.update(str(path.relative_to("game_rl")).encode() + b"\0" + file.read())
+    assert digest.hexdigest() == package.source_sha256
+
+
+@pytest.fixture
+def build() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("build_agent", ROOT / "pretrained" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow  # an agent is packed
+def test_a_card_is_made_again_only_if_the_agent_plays_as_it_did(
+    build: ModuleType, tmp_path: Path
+) -> None:
+    folder = tmp_path / "duel"
+    shutil.copytree(pretrained_agents()["duel"], folder)
+    shutil.rmtree(folder / RECORDED_FOLDER)
+    found = evaluate_run(open_trained_run(folder, "best"), episodes=2)
+    results = folder / "results.json"
+    results.write_text(json.dumps({"rewards": [*found.rewards[:1], 99.0]}), encoding="utf-8")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(SystemExit, match="it stays as it is"):
+        build.build_card("duel", folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    results.write_text(json.dumps({"rewards": list(found.rewards)}), encoding="utf-8")
+    build.build_card("duel", folder)
+    assert len(brought_episodes(folder)) == 2
+    package = parse_package((folder / PACKAGE_FILE).read_bytes(), "")
+    assert package.source_sha256 == source_sha256()
+
+
+def test_no_agent_is_built_by_an_installation_that_names_other_source(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "version", lambda _: "0.3.1.dev1+g000000000")
+    with pytest.raises(SystemExit, match=r"0\.3\.1\.dev1\+g000000000 was installed: commit"):
+        build.check_version()
