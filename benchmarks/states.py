@@ -2,12 +2,13 @@
 
     python -m benchmarks.states [--repeats 15] [--game duel] [--turns 0] [--longest 32]
 
-The first table saves and loads a state both ways. The second builds the envs of a worker up to the
-first observation: each saves its emulator at power-on twice, as all did once, or the first one of
-the process does it for all. With `--turns`, the third trains the game's PPO config with short
-episodes, both ways, each in a process of its own, and compares the weights. The contenders of a
-table run in turns, and what they return is compared. A ratio is the median of those of the turns,
-with the smallest and the largest. Times are of CPU, of a training with its workers'.
+The first table saves and loads a state both ways, and packs and unpacks it as a run keeps it. The
+second builds the envs of a worker up to the first observation: each saves its emulator at power-on
+twice, as all did once, or the first one of the process does it for all. With `--turns`, the third
+trains the game's PPO config with short episodes, both ways, each in a process of its own, and
+compares the weights. The contenders of a table run in turns, and what they return is compared. A
+ratio is the median of those of the turns, with the smallest and the largest. Times are of CPU, of a
+training with its workers'.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from benchmarks.trainings.counted import CountedTraining
 from game_rl.config.schema import EnvConfig
 from game_rl.emulator import fast_states, pyboy_emulator
 from game_rl.emulator.pyboy_emulator import PyBoyEmulator, PyBoysOwnWay
+from game_rl.emulator.saved_state import pack_state, unpack_state
 from game_rl.emulator.state_speed import SWITCH, describe_states
 from game_rl.envs import episode_starts
 from game_rl.envs.make_env import make_env
@@ -76,6 +78,16 @@ def compare_ways(game: Game, repeats: int) -> None:
             {
                 "load by PyBoy alone": lambda: own.load(pyboy, state),
                 "load by the module": lambda: fast_states.load(pyboy, state),
+            },
+            repeats,
+        )
+        owner, is_colour = game.rom.sha256, game.is_colour
+        packed = pack_state(state, rom_sha256=owner, is_colour=is_colour)
+        print(f"packed to {len(packed):,} bytes")
+        in_turns(
+            {
+                "pack": lambda: pack_state(state, rom_sha256=owner, is_colour=is_colour),
+                "unpack": lambda: unpack_state(packed, rom_sha256=owner, is_colour=is_colour),
             },
             repeats,
         )

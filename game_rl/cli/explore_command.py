@@ -27,6 +27,7 @@ from game_rl.explore.route import explored_game, find_route
 from game_rl.explore.trip import Explorer
 from game_rl.files.durable_files import write_atomic, write_saved
 from game_rl.games.actions import least_frame_skip
+from game_rl.games.cell import CoarseVariable
 from game_rl.games.definition import Game, bundled_games, load_game, unknown_name
 from game_rl.games.starter import write_starter
 from game_rl.system.machine import disk_free_bytes, effective_cpus, effective_ram_bytes
@@ -36,13 +37,14 @@ from game_rl.system.units import GIB, counted, format_bytes, format_duration, pa
 
 _TRIPS = 16
 _TRIP_TIMESTEPS = 100
-_HELD_FRAMES = 40  # for which a button is held, on average
+_DRAWN_EVERY_FRAMES = 40  # on average, a button, which may be the same again
 _FRAME_SKIP = 8  # where no config says: finer timesteps take longer to get as far
 _USUAL_MINUTES = 10
 _USUAL_STATES = 2 * GIB
 _TELL_EVERY_S = 10.0
 _LONGEST = 1_000_000  # timesteps of an episode, as in check-game
 _DRAW_EVERY_S = 60.0
+_STOP_WITHIN_S = 30.0
 _MENU_S = 60  # to find the way into play of a ROM without a game file
 
 
@@ -79,6 +81,13 @@ def add_explore(parser: argparse.ArgumentParser) -> None:
         "--start-state",
         metavar="NAME",
         help="start state to explore from (default: the config's first one, or the game's)",
+    )
+    parser.add_argument(
+        "--cell",
+        nargs="+",
+        metavar="NAME[/PER]",
+        help="variables of a cell, instead of those in game.yaml, such as room player_x/16: with "
+        "/16, the values 0 to 15 are the same, 16 to 31, and so on",
     )
     parser.add_argument(
         "--seed", type=not_negative, metavar="N", help="seed of the random buttons (default: 0)"
@@ -129,7 +138,11 @@ def _explore(arguments: argparse.Namespace) -> int:
             _refuse_explored(folder)
             write_saved(folder.saved, saved)
         exploration = Exploration(folder, game, settings)
-        stop = StopRequest(deadline_s=30.0)
+        stop = StopRequest(
+            _STOP_WITHIN_S,
+            ending="the exploration ends after this round, which is saved, or in "
+            f"{_STOP_WITHIN_S:g} s without it",
+        )
         n_processes = arguments.processes or effective_cpus()
         try:
             with (
@@ -153,7 +166,16 @@ def _explore(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_NOT_TO_KEEP = ("game", "minutes", "timesteps", "start_state", "seed", "processes", "states")
+_NOT_TO_KEEP = (
+    "game",
+    "minutes",
+    "timesteps",
+    "start_state",
+    "cell",
+    "seed",
+    "processes",
+    "states",
+)
 
 
 def _keep(arguments: argparse.Namespace, folder: ExploreDir) -> int:
@@ -350,6 +372,7 @@ def _what_to_explore(
     """Return game and settings, those of the folder or new ones, and what to save of new ones."""
     if arguments.resume:
         given = {"game": arguments.game, "--start-state": arguments.start_state}
+        given |= {"--cell": arguments.cell and " ".join(arguments.cell)}
         given |= {"--seed": arguments.seed, "--states": arguments.states}
         for name, value in given.items():
             if value is not None:
@@ -366,25 +389,52 @@ def _what_to_explore(
     _refuse_explored(folder)
     is_rom = Path(arguments.game).suffix.lower() in (".gb", ".gbc")
     if is_rom:
+        if arguments.cell:
+            raise UsageError(
+                f"--cell names variables, and {arguments.game} is a ROM without a game file; name "
+                "a game.yaml, such as game-rl new-game writes, or leave --cell out"
+            )
         arguments.game = str(_written_game(Path(arguments.game), folder, arguments.seed or 0))
     named, game, env = _game_and_env(arguments.game)
     known = game.definition.start_states
     start_state = arguments.start_state or next(iter(env.start_states or known))
     if start_state not in known:
         raise UsageError(unknown_name(start_state, "start state", known, of=game.name))
+    cell = game.definition.cell_entries
+    if arguments.cell:
+        cell = tuple(_cell_entry(word, game) for word in arguments.cell)
     settings = ExploreSettings(
         start_state=start_state,
         seed=arguments.seed or 0,
-        cell=() if is_rom else game.definition.cell_entries,
+        cell=() if is_rom else cell,
         prefer=() if is_rom else game.definition.preferred,
         env=env,
         trips=_TRIPS,
         trip_timesteps=_TRIP_TIMESTEPS,
-        repeat=max(0.0, 1 - env.frame_skip / _HELD_FRAMES),
+        repeat=max(0.0, 1 - env.frame_skip / _DRAWN_EVERY_FRAMES),
         most_bytes=arguments.states or _USUAL_STATES,
     )
     saved = SavedExploration(game=named, rom_sha256=game.rom.sha256, settings=settings)
     return game, settings, saved
+
+
+def _cell_entry(word: str, game: Game) -> CoarseVariable:
+    """Return the entry of a cell that is written as NAME or NAME/PER.
+
+    Raises:
+        UsageError: the game has no such number, or PER is none from 1.
+    """
+    name, slash, per = word.partition("/")
+    if name not in game.number_names:
+        fault = unknown_name(name, "variable", game.number_names, of=game.name)
+        if name in game.definition.variables:
+            fault = f"{name} is an array, and a number is needed; count its bits, for instance"
+        raise UsageError(f"--cell {word}: {fault}")
+    if not slash:
+        return CoarseVariable(variable=name)
+    if re.fullmatch(r"[1-9][0-9]{0,8}", per) is None:
+        raise UsageError(f"--cell {word}: {per!r} is not a whole number from 1, as in {name}/16")
+    return CoarseVariable(variable=name, per=int(per))
 
 
 def _written_game(rom_path: Path, folder: ExploreDir, seed: int) -> Path:

@@ -24,9 +24,16 @@ class StopRequest:
             experiment, whose runs have deadlines of their own.
     """
 
-    def __init__(self, deadline_s: float = 25.0) -> None:
+    def __init__(self, deadline_s: float = 25.0, *, ending: str | None = None) -> None:
+        """Begin without a request.
+
+        Args:
+            ending: how the work ends after a first signal, for the user; None: as a run does, or
+                the runs of an experiment.
+        """
         self.reason: GameRLError | None = None
         self.deadline_s = deadline_s
+        self._ending = ending
         self._notice: str | None = None
 
     @property
@@ -45,6 +52,8 @@ class StopRequest:
     @property
     def what_happens(self) -> str:
         """What a first signal does, and a second one."""
+        if self._ending is not None:
+            return f"{self._ending}; a second signal ends it at once"
         if math.isinf(self.deadline_s):
             return "the runs save and end; a second signal ends them at once"
         return (

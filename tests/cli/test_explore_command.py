@@ -1,7 +1,12 @@
 """`game-rl explore`: what it writes, and what it refuses."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +16,9 @@ from PIL import Image
 from game_rl.cli.main import main
 from game_rl.config.schema import EnvConfig
 from game_rl.envs.make_env import make_game_env
-from game_rl.explore.archive import Archive
+from game_rl.explore.archive import Archive, unpacked
+from game_rl.explore.explore_dir import ExploreDir
+from game_rl.explore.potentials import with_potentials
 from game_rl.games.definition import load_game
 
 
@@ -87,6 +94,12 @@ def test_a_rom_without_a_game_file_is_explored_by_its_pictures(
         (["beacon", "--start-state", "shores"], "did you mean shore"),
         (["beaco"], "did you mean beacon"),
         (["beacon", "--states", "many"], "'many' is not a size"),
+        (["beacon", "--cell", "roam"], "did you mean room"),
+        (["beacon", "--cell", "room", "player_x/0"], "'0' is not a whole number from 1"),
+        (["beacon", "--cell", "player_x/1.5"], "'1.5' is not a whole number from 1"),
+        (["beacon", "--cell", "player_x/"], "'' is not a whole number from 1"),
+        (["--resume", "--cell", "room"], "--cell room cannot be used with --resume"),
+        (["mine.gb", "--cell", "room"], "mine.gb is a ROM without a game file"),
     ],
 )
 def test_mistakes_are_named_and_leave_no_folder(
@@ -95,6 +108,56 @@ def test_mistakes_are_named_and_leave_no_folder(
     assert main(["explore", *words, "--output", str(tmp_path / "x")]) == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
+
+
+def test_cells_can_be_named_for_one_exploration_and_a_potential_reads_them_there(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "x"
+    entries = ["room", "keys_taken", "player_x/32"]
+    word = ["explore", "beacon", "--cell", *entries, "--output", str(folder), "--processes", "1"]
+    assert main([*word, "--timesteps", "10"]) == 0
+    game = load_game("beacon")
+    explored = ExploreDir(folder)
+    cell = explored.read().settings.cell
+    assert [(e.variable, e.per) for e in cell] == [("room", 1), ("keys_taken", 1), ("player_x", 32)]
+    archive = Archive.read(explored.archive, 2**31)
+    env = make_game_env(EnvConfig(), game)
+    try:
+        for record in archive.cells:
+            if record.state:
+                env.load_state(unpacked(record.state))
+                values = env.read_variables()
+                x = values["player_x"]
+                assert isinstance(x, int)
+                assert record.cell == (values["room"], values["keys_taken"], x // 32)
+    finally:
+        env.close()
+    assert len(archive.cells) > 3
+    rewards = {"near": {"potential": str(folder), "weight": 0.1}}
+    found = with_potentials(game, EnvConfig.model_validate({"rewards": rewards}))
+    assert found.potentials["near"].cell == cell
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT for one process")
+def test_a_stop_says_that_the_round_is_saved(tmp_path: Path) -> None:
+    word = [sys.executable, "-m", "game_rl", "explore", "beacon", "--processes", "1"]
+    word += ["--output", str(tmp_path / "x"), "--minutes", "30"]
+    with subprocess.Popen(word, stderr=subprocess.PIPE, encoding="utf-8") as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert "timesteps" in said
+        progress = ExploreDir(tmp_path / "x").progress
+        while not progress.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    said = " ".join(said.split())
+    assert "SIGINT: the exploration ends after this round, which is saved, or in 30 s" in said
+    assert "checkpoint" not in said
+    assert "stopped; all rounds are saved" in said
 
 
 def test_a_folder_with_something_else_is_refused(
@@ -147,6 +210,7 @@ def test_any_cell_can_be_kept_as_a_start_state(
         (["--keep", "3", "--name", "shore"], "the game has a start state of that name"),
         (["--keep", "99999", "--name", "x"], "there is no cell 99,999"),
         (["--keep", "3", "--name", "x", "--minutes", "3"], "minutes has no effect"),
+        (["--keep", "3", "--name", "x", "--cell", "room"], "cell has no effect"),
     ],
 )
 def test_what_cannot_be_kept_is_named(

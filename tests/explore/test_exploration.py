@@ -58,7 +58,8 @@ def test_the_archive_is_the_same_for_any_number_of_processes_and_after_a_break(
 ) -> None:
     archive = explored(tmp_path / "one", rounds=3)
     explored(tmp_path / "two", rounds=1, processes=2)
-    explored(tmp_path / "two", rounds=2)
+    explored(tmp_path / "two", rounds=1, processes=4)
+    explored(tmp_path / "two", rounds=1)
     files = [ExploreDir(tmp_path / name).archive.read_bytes() for name in ("one", "two")]
     assert files[0] == files[1]
     assert len(archive.cells) > 5
@@ -192,7 +193,7 @@ def test_states_stay_below_their_limit_in_memory_and_in_the_file(tmp_path: Path)
     assert read.state_bytes == archive.state_bytes
     assert read.written_bytes == archive.written_bytes
     explored(tmp_path / "y", rounds=2, most_bytes=most_bytes)
-    explored(tmp_path / "y", rounds=2, most_bytes=most_bytes, processes=2)
+    explored(tmp_path / "y", rounds=2, most_bytes=most_bytes, processes=4)
     files = [ExploreDir(tmp_path / name).archive.read_bytes() for name in ("x", "y")]
     assert files[0] == files[1]
     assert archive.written_bytes <= 2 * most_bytes + _ROUND_BYTES
