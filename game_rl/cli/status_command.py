@@ -22,7 +22,7 @@ from game_rl.cli.printing import (
 from game_rl.cli.progress_line import left_words
 from game_rl.config.values import expanded_path
 from game_rl.errors import UsageError
-from game_rl.events import Evaluated
+from game_rl.events import Evaluated, PoolLevel
 from game_rl.events.run_view import STATE_WORDS, milestone_rows, read_view
 from game_rl.experiments.experiment_dir import ExperimentDir, find_experiment
 from game_rl.explore.explore_dir import ExploreDir
@@ -195,7 +195,7 @@ def _status(arguments: argparse.Namespace) -> int:
             "ended_by": run.ended_by,
             "hints": [hint.text for hint in run.hints],
             "stuck_episodes": run.stuck_episodes,
-            "pool": None if run.pool is None else asdict(run.pool),
+            "pool": None if run.pool is None else run.pool.as_json,
             "last_checkpoint": checkpoint,
             "milestones": [asdict(row) for row in milestones],
             "uploads": None if stored is None else asdict(stored),
@@ -224,7 +224,22 @@ def _status(arguments: argparse.Namespace) -> int:
         ]
         print()
         print_table(console, ("milestone", "timestep", "frame", "after"), rows)
+    if run.pool is not None and run.pool.levels:
+        print()
+        head = ("reward at the state", "states", "episodes", "goal met", "mean reward")
+        print_table(console, head, [_row_of_level(level) for level in run.pool.levels])
     return 0
+
+
+def _row_of_level(level: PoolLevel) -> list[str]:
+    rate, mean = level.success_rate, level.mean_reward
+    return [
+        level.rewards,
+        f"{level.states:,}",
+        f"{level.episodes:,}",
+        "" if rate is None else percent(rate),
+        "" if mean is None else f"{mean:.2f}",
+    ]
 
 
 def _status_of_exploration(arguments: argparse.Namespace) -> int:

@@ -35,6 +35,8 @@ from game_rl.events.run_events import MilestoneReached as MilestoneReached
 from game_rl.events.run_events import OfflineProgress as OfflineProgress
 from game_rl.events.run_events import PlannedEpisodes as PlannedEpisodes
 from game_rl.events.run_events import PlanPassed as PlanPassed
+from game_rl.events.run_events import PoolCounted as PoolCounted
+from game_rl.events.run_events import PoolLevel as PoolLevel
 from game_rl.events.run_events import Progress as Progress
 from game_rl.events.run_events import Recorded as Recorded
 from game_rl.events.run_events import ResourceLow as ResourceLow

@@ -342,6 +342,38 @@ class RowsDrawn(RunEvent):
     """Rows of each stream in the batches before the first timestep, which have no own timesteps."""
 
 
+class PoolLevel(Saved):
+    """States of a pool whose ways have earned about the same, and the episodes from them."""
+
+    least_reward: float
+    """Of the ways to the states."""
+    most_reward: float
+    states: Natural
+    episodes: Natural
+    successes: Natural
+    """Episodes that met `env.pool.goal`."""
+    mean_reward: float | None = None
+    """Of the episodes; None if there were none."""
+
+    @property
+    def rewards(self) -> str:
+        """The reward of the ways, or the range of it."""
+        least, most = f"{self.least_reward:g}", f"{self.most_reward:g}"
+        return least if least == most else f"{least} to {most}"
+
+    @property
+    def success_rate(self) -> float | None:
+        return self.successes / self.episodes if self.episodes else None
+
+
+class PoolCounted(RunEvent):
+    """What came of the episodes that began in the pool, after each hundredth of the run."""
+
+    event: Literal["pool_counted"] = "pool_counted"
+    levels: tuple[PoolLevel, ...]
+    """By the reward of the ways to its states, in ascending order, at most twelve."""
+
+
 class UploadQueued(RunEvent):
     """A checkpoint waits to be uploaded."""
 
@@ -669,6 +701,7 @@ Event = (
     | ResourceLow
     | LakesFollowed
     | RowsDrawn
+    | PoolCounted
     | UploadQueued
     | UploadProgress
     | Uploaded

@@ -4,7 +4,7 @@ Lists, `status`, the page, plots and reports show what `RunView` says.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from math import sqrt
@@ -24,6 +24,8 @@ from game_rl.events import (
     Forked,
     HintGiven,
     MilestoneReached,
+    PoolCounted,
+    PoolLevel,
     Resumed,
     RolloutEnded,
     StopConditionMet,
@@ -126,6 +128,7 @@ class PoolInUse:
         success_rate, success_rate_from_start: of those, and of the others, by `env.pool.goal`;
             None: there were none.
         passed: number of the states on routes that are passed; None: it has no routes.
+        levels: see `PoolCounted`.
     """
 
     states: int
@@ -133,6 +136,11 @@ class PoolInUse:
     success_rate: float | None
     success_rate_from_start: float | None
     passed: int | None
+    levels: tuple[PoolLevel, ...]
+
+    @property
+    def as_json(self) -> dict[str, object]:
+        return asdict(self) | {"levels": [level.model_dump() for level in self.levels]}
 
     @property
     def in_words(self) -> str:
@@ -333,12 +341,14 @@ class RunView:
         passed = None
         if "pool/passed" in curves:
             passed = round(states * float(curves["pool/passed"].values[-1]))
+        counted = self.newest(PoolCounted)
         return PoolInUse(
             states=states,
             share=self._recent("pool/share"),
             success_rate=self._recent("pool/success_rate"),
             success_rate_from_start=self._recent("pool/success_rate_from_start"),
             passed=passed,
+            levels=() if counted is None else counted.levels,
         )
 
     def _recent(self, name: str) -> float | None:

@@ -40,6 +40,7 @@ from game_rl.events import (
     Evaluated,
     Event,
     MilestoneReached,
+    PoolCounted,
     Resumed,
     RolloutEnded,
     StopConditionMet,
@@ -90,7 +91,7 @@ _SHORT_EVENTS = (
     *(Begun, Resumed, Ended, StopConditionMet, MilestoneReached),
     *(Evaluated, ConfirmationPlayed, BaselinePlayed, EpisodesReplayed, Cloned),
 )
-_SHARED_EVENTS = (*_SHORT_EVENTS, RolloutEnded, CurvesRecorded)
+_SHARED_EVENTS = (*_SHORT_EVENTS, RolloutEnded, CurvesRecorded, PoolCounted)
 """Events that tell how the training went, without paths of the machine.
 
 An agent that comes with game_rl has the short ones, without the curves of the training.

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, TypeVar
 
 from pydantic import Field
 
 from game_rl.config.pool_config import PoolConfig
 from game_rl.envs.episode_starts import PoolBeginning, PoolDraw, pool_draw
+from game_rl.events import PoolLevel
 from game_rl.files.saved import Blob, CheckpointFile, Natural, Saved
 
 _Kind = TypeVar("_Kind")
@@ -15,6 +17,9 @@ _Kind = TypeVar("_Kind")
 RECENT = 30
 """Episodes from a state over which its success rate is: an agent that learns leaves older ones
 behind."""
+
+MOST_LEVELS = 12
+"""Levels of reward that are told apart where people see them."""
 
 LEAST_EPISODES = 8
 """Episodes from a beginning on a route, before the one before it may follow."""
@@ -319,6 +324,30 @@ class Pool:
                 for each in group:
                     weights[each.beginning.number] = share / len(group)
         return [weights.get(each.beginning.number, 0.0) for each in self.states]
+
+    def levels(self) -> tuple[PoolLevel, ...]:
+        """Return the states by their reward; neighbours are together if there are too many."""
+        by_reward: dict[float, list[PooledState]] = {}
+        for each in self.states:  # in order of their reward
+            by_reward.setdefault(round(each.beginning.reward, 6), []).append(each)
+        rewards = list(by_reward)
+        n = min(len(rewards), MOST_LEVELS)
+        bounds = [index * len(rewards) // n for index in range(n)] + [len(rewards)]
+        found = []
+        for start, stop in pairwise(bounds):
+            states = [each for reward in rewards[start:stop] for each in by_reward[reward]]
+            episodes = sum(each.tally.episodes for each in states)
+            earned = sum(each.tally.reward for each in states)
+            level = PoolLevel(
+                least_reward=rewards[start],
+                most_reward=rewards[stop - 1],
+                states=len(states),
+                episodes=episodes,
+                successes=sum(each.tally.successes for each in states),
+                mean_reward=earned / episodes if episodes else None,
+            )
+            found.append(level)
+        return tuple(found)
 
     @property
     def share_passed(self) -> float:

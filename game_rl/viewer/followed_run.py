@@ -100,7 +100,7 @@ def run_summary(run: RunView) -> Json:
         "best_evaluation": _evaluation(best[-1]) if best else None,
         "final_evaluation": None if run.final is None else _evaluation(run.final),
         "checkpoint": checkpoint,
-        "pool": None if run.pool is None else asdict(run.pool),
+        "pool": None if run.pool is None else run.pool.as_json,
     }
 
 

@@ -241,6 +241,31 @@ def start_states_section(run: ShownRun) -> list[Html]:
     return [section("By start state", "start-states", about, found_table)]
 
 
+def pool_section(run: ShownRun) -> list[Html]:
+    """Return what came of the episodes that began in the pool, by the reward of its states."""
+    if run.pool is None or not run.pool.levels:
+        return []
+    rows = []
+    for level in run.pool.levels:
+        rate, mean = level.success_rate, level.mean_reward
+        rows.append(
+            (
+                level.rewards,
+                f"{level.states:,}",
+                f"{level.episodes:,}",
+                "" if rate is None else in_percent(rate),
+                "" if mean is None else f"{mean:.2f}",
+            )
+        )
+    words = (
+        "Training episodes from the states that the pool has now, by the reward of the way to a "
+        "state."
+    )
+    head = ("reward at the state", "states", "episodes", "goal met", "mean reward")
+    about = element("p", words, class_="muted")
+    return [section("Pool by reward", "pool", about, table(head, rows, numbers=range(5)))]
+
+
 def milestones_section(run: ShownRun) -> list[Html]:
     """Return what was reached for the first time, and when, if the run records it."""
     rows = [

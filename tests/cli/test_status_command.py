@@ -14,6 +14,8 @@ from game_rl.events import (
     CurvesRecorded,
     HintGiven,
     MilestoneReached,
+    PoolCounted,
+    PoolLevel,
     RolloutEnded,
 )
 from game_rl.events.event_log import EventFile
@@ -145,10 +147,30 @@ def test_a_run_with_a_pool_says_what_comes_of_it(
         "share": 0.5,
         "success_rate_from_start": 0.0,
         "passed": None,
+        "levels": [],
     }
     with EventFile(RunDir(root).events) as file:
         file.add(CurvesRecorded(timesteps=409, values={"pool/states": 40, "pool/passed": 0.3}))
     assert status_lines(root, capsys)["pool"].startswith("40 states, 12 of them passed, 50%")
+
+
+def test_a_pool_is_shown_by_the_reward_of_its_states(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = PoolLevel(least_reward=0, most_reward=0, states=3, episodes=0, successes=0)
+    played = PoolLevel(
+        least_reward=1.5, most_reward=2, states=7, episodes=30, successes=12, mean_reward=0.625
+    )
+    with EventFile(RunDir(root).events) as file:
+        file.add(CurvesRecorded(timesteps=401, values={"pool/states": 10}))
+        file.add(PoolCounted(timesteps=402, levels=(new,)))
+        file.add(PoolCounted(timesteps=403, levels=(new, played)))
+    assert main(["status", str(root)]) == 0
+    rows = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()][-4:]
+    assert [row for row in rows if row[:1].isdigit()] == ["0 3 0", "1.5 to 2 7 30 40% 0.62"]
+    assert main(["status", str(root), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["pool"]["levels"]
+    assert found == [new.model_dump(), played.model_dump()]
 
 
 def status_lines(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from game_rl.config.pool_config import PoolConfig
 from game_rl.pool.pool import (
     LEAST_EPISODES,
+    MOST_LEVELS,
     RECENT,
     EpisodeTally,
     NewState,
@@ -59,6 +60,36 @@ def test_a_pool_is_bounded_and_even_over_the_rewards(
         assert numbers(pool) == [number for number, _ in in_order]
         assert [each.beginning.state for each in pool.states] == [e.state for _, e in in_order]
         assert len(pool.states) <= size
+
+
+@given(
+    st.lists(st.integers(0, 30), max_size=60),
+    st.lists(st.tuples(st.integers(0, 59), st.booleans(), st.integers(-9, 9)), max_size=60),
+)
+def test_levels_count_the_episodes_from_states_of_a_reward(
+    tenths: list[int], ends: list[tuple[int, bool, int]]
+) -> None:
+    pool = Pool(settings(size=100))
+    pool.add(NewState(b"", "shore", tenth / 10, 1) for tenth in tenths)
+    pool.count(PoolEnding(began=number, success=won, reward=float(r)) for number, won, r in ends)
+    levels = pool.levels()
+    assert len(levels) == min(len(set(tenths)), MOST_LEVELS)
+    assert sum(level.states for level in levels) == len(tenths)
+    before = -1.0
+    for level in levels:
+        least, most = level.least_reward, level.most_reward
+        assert before < least <= most
+        before = most
+        if len(set(tenths)) <= MOST_LEVELS:
+            assert least == most
+        held = {n for n, tenth in enumerate(tenths) if least <= tenth / 10 <= most}
+        of_level = [(won, reward) for number, won, reward in ends if number in held]
+        assert (level.states, level.episodes) == (len(held), len(of_level))
+        assert level.successes == sum(won for won, _ in of_level)
+        if of_level:
+            assert level.mean_reward == sum(reward for _, reward in of_level) / len(of_level)
+        else:
+            assert (level.mean_reward, level.success_rate) == (None, None)
 
 
 @given(st.lists(NEW, max_size=40), st.integers(1, 20))

@@ -18,6 +18,8 @@ from game_rl.envs.custom_wrappers import GameEnv
 from game_rl.envs.episode_starts import StartPool
 from game_rl.envs.make_env import innermost, make_game_env
 from game_rl.errors import UsageError
+from game_rl.events import Event, PoolCounted
+from game_rl.events.event_log import EventLog
 from game_rl.explore.archive import Archive
 from game_rl.files.durable_files import folder_bytes
 from game_rl.files.run_dir import RunDir
@@ -165,9 +167,11 @@ def test_a_pool_holds_states_of_the_archive_and_counts_what_came_of_them(
     own = OwnCount()
     config.run_dir.mkdir()
     run_dir = RunDir(config.run_dir)
+    told: list[Event] = []
+    log = EventLog(listeners=[told.append])
     with (
         training_process(),
-        TrainingSession(config, load_game(config.game), run_dir, more=[own]) as session,
+        TrainingSession(config, load_game(config.game), run_dir, events=log, more=[own]) as session,
     ):
         session.learn_until(config.total_timesteps)
         assert session.model.env is not None
@@ -190,6 +194,16 @@ def test_a_pool_holds_states_of_the_archive_and_counts_what_came_of_them(
         rewards = sum(reward for _, began, reward in own.ended if began == number)
         assert tally.reward == pytest.approx(rewards, abs=1e-6)
     assert 0 < counts[None] < sum(counts.values())
+    *_, newest = (event for event in told if isinstance(event, PoolCounted))
+    assert newest.timesteps == 192
+    levels = {level.least_reward: level for level in newest.levels}
+    assert len(levels) > 1
+    for reward, level in levels.items():
+        states = [each for each in pool.states if each.reward == pytest.approx(reward)]
+        assert level.states == len(states)
+        assert level.episodes == sum(each.tally.episodes for each in states)
+        assert level.successes == sum(each.tally.successes for each in states)
+    assert sum(level.states for level in levels.values()) == SIZE
 
 
 class OwnSuccesses(BaseCallback):

@@ -25,6 +25,8 @@ from game_rl.events import (
     Evaluated,
     HintGiven,
     MilestoneReached,
+    PoolCounted,
+    PoolLevel,
     StartStateResult,
 )
 from game_rl.files.pretrained import pretrained_agents
@@ -523,6 +525,11 @@ def learned_events() -> list[Any]:
             CurvesRecorded(timesteps=n, values=values | stuck | pool | {"train/loss": 1.0 / n})
             for n in (1_024, 2_048, 4_096)
         ),
+        PoolCounted(timesteps=4_096, levels=(
+            PoolLevel(least_reward=0, most_reward=0, states=5, episodes=0, successes=0),
+            PoolLevel(least_reward=1.5, most_reward=2, states=7, episodes=30, successes=12,
+                      mean_reward=0.6),
+        )),
         MilestoneReached(timesteps=90, kind="reward_term", name="hit", text="hit", hours=0.5),
         HintGiven(timesteps=4_096, name="episodes_stuck", text="They go round", key="truncation"),
         Evaluated(timesteps=4_096, policy_timesteps=4_096, episodes=20, mean_reward=0.0,
@@ -546,6 +553,15 @@ def test_hints_milestones_start_states_and_curves_are_shown(chromium: Any, tmp_p
                 "level 1",
                 "9 of 10",
                 "successful; reward 2",
+            ]
+            lines = [line for line in page.inner_text(".card.pool").split("\n") if line]
+            assert lines[1:] == [
+                "reward 0",
+                "0 of 0",
+                "5 states; goal met",
+                "reward 1.5 to 2",
+                "12 of 30",
+                "7 states; goal met, reward 0.6",
             ]
             assert "40\u00a0%" in page.inner_text(".figures")
             tile = page.locator(".figure-tile", has_text="Goal met from the pool").inner_text()

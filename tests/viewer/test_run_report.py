@@ -9,12 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from game_rl.events import HintGiven, MilestoneReached, StartStateResult, Warned
+from game_rl.events import (
+    CurvesRecorded,
+    HintGiven,
+    MilestoneReached,
+    PoolCounted,
+    PoolLevel,
+    StartStateResult,
+    Warned,
+)
 from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
 from game_rl.viewer import report_sections
 from game_rl.viewer.followed_run import machine_use
 from game_rl.viewer.run_report import run_report, state_of
+from game_rl.viewer.run_story import in_percent
 from game_rl.viewer.shown_runs import ShownRun, read_run
 from tests.experiments.compare.fake_runs import write_run
 from tests.tiny_run import MakeConfig, train_once
@@ -154,6 +163,20 @@ def test_milestones_and_hints_have_their_tables(tmp_path: Path) -> None:
     text = read_page(run_report(replace(run, events=(*run.events, milestone, hint)))).text
     for part in ("fight_won was earned4,32130 min", "5,432the entropy collapsedalgorithm.ent_coef"):
         assert part in text
+
+
+def test_a_pool_has_a_table_by_the_reward_of_its_states(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run", seed=0, final=0.9).root)
+    assert "Pool by reward" not in read_page(run_report(run)).text
+    level = PoolLevel(
+        least_reward=1.5, most_reward=2, states=7, episodes=30, successes=12, mean_reward=0.625
+    )
+    events = (
+        CurvesRecorded(timesteps=5_000, values={"pool/states": 7}),
+        PoolCounted(timesteps=5_000, levels=(level,)),
+    )
+    text = read_page(run_report(replace(run, events=(*run.events, *events)))).text
+    assert f"1.5 to 2730{in_percent(0.4)}0.62" in text
 
 
 def test_start_states_have_their_shares_with_intervals(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from game_rl.config.pool_config import PoolConfig
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.envs.game_boy_env import POOL_STATE
+from game_rl.events import PoolCounted
+from game_rl.events.event_log import EventLog
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
@@ -22,6 +24,8 @@ from game_rl.pool.pool_watch import PoolWatch, hand_pool, take_found
 from game_rl.training.admission import check_pool_named
 from game_rl.training.extension import Extension, RunParts
 from game_rl.training.fork_parts import ForkPlan
+
+_TOLD = 100  # times in a run that ends at its `total_timesteps`
 
 
 class PoolCallback(BoundaryCallback):
@@ -34,6 +38,7 @@ class PoolCallback(BoundaryCallback):
         pool: the states; they are updated.
         waiting: ends of episodes that a checkpoint has not counted yet.
         every_timesteps: see BoundaryCallback.
+        events: gets what came of the episodes, each time that `told_every` timesteps have passed.
         potentials: names of the reward terms with a potential. They are paid for each step towards
             the end, so that with `goal: reward` nearly every episode would be a success.
     """
@@ -44,6 +49,8 @@ class PoolCallback(BoundaryCallback):
         settings: PoolConfig,
         waiting: Sequence[PoolEnding] = (),
         *,
+        events: EventLog,
+        told_every: int,
         every_timesteps: Sequence[int] = (),
         potentials: Collection[str] = (),
     ) -> None:
@@ -52,6 +59,9 @@ class PoolCallback(BoundaryCallback):
         self.waiting = list(waiting)
         self._settings = settings
         self._potentials = frozenset(potentials)
+        self._events = events
+        self._told_every = told_every
+        self._told_at = 0
         self._rollout: list[PoolEnding] = []
         self._handed: set[int] = set()
 
@@ -81,6 +91,7 @@ class PoolCallback(BoundaryCallback):
 
     def _on_training_start(self) -> None:
         super()._on_training_start()
+        self._told_at = self.num_timesteps
         for interval in self._rhythm:
             interval.last_timesteps = self.num_timesteps
 
@@ -118,7 +129,7 @@ class PoolCallback(BoundaryCallback):
         self.waiting += self._rollout
         self._rollout.clear()
 
-    def on_boundary(self, *, is_last: bool) -> None:  # noqa: ARG002
+    def on_boundary(self, *, is_last: bool) -> None:
         if self.num_timesteps != self.boundary_timesteps:  # in the middle of a rollout
             return
         self.pool.count(self.waiting)
@@ -129,6 +140,10 @@ class PoolCallback(BoundaryCallback):
         self.logger.record("pool/states", len(self.pool.states))
         if self._settings.choose == "backward":
             self.logger.record("pool/passed", self.pool.share_passed)
+        now = self.num_timesteps
+        if is_last or now // self._told_every > self._told_at // self._told_every:
+            self._told_at = now
+            self._events.emit(PoolCounted(timesteps=now, levels=self.pool.levels()))
 
 
 class PoolExtension(Extension):
@@ -152,6 +167,8 @@ class PoolExtension(Extension):
             pool,
             settings,
             waiting,
+            events=parts.events,
+            told_every=-(-parts.config.total_timesteps // _TOLD),
             every_timesteps=parts.rhythm,
             potentials=[name for name, term in terms if term.potential is not None],
         )

@@ -65,12 +65,13 @@ export class RunPage {
     this.hints = card("Hints", "hints");
     this.milestones = card("Milestones", "milestones");
     this.states = card("Newest evaluation by start state", "states");
+    this.pool = card("Episodes from the pool, by the reward at their start", "pool");
     this.clip = new Clip();
     this.result = new Result();
     this.settings = new Settings(this.run);
     this.ended = make("div", {class: "ended"});
     this.wide = make("div", {class: "wide"}, this.curves.element, this.places.element);
-    this.narrow = make("div", {class: "narrow"}, this.states, this.happenings.element, this.milestones, this.clip.element, this.settings.element);
+    this.narrow = make("div", {class: "narrow"}, this.states, this.pool, this.happenings.element, this.milestones, this.clip.element, this.settings.element);
     const main = make("main", {id: "main", tabindex: -1}, this.result.element, this.ended, this.figures.element, this.hints, this.agents,
       make("div", {class: "columns"}, this.wide, this.narrow));
     this.element = make("div", {class: "run"}, this.heading.element, main);
@@ -94,6 +95,7 @@ export class RunPage {
     this.showHints(state.hints);
     this.showMilestones(state.milestones);
     this.showStates(state);
+    this.showPool(state.pool?.levels ?? []);
     this.clip.show(this.run, state.clips[0]);
     this.result.show(state);
     this.showUp(state);
@@ -269,6 +271,17 @@ export class RunPage {
     const others = milestones.length - newest.length;
     if (others) items.push(make("li", {class: "note", text: `and ${whole(others)} before`}));
     this.milestones.fill(items, "ol");
+  }
+
+  showPool(levels) {
+    this.pool.hidden = !levels.length;
+    this.pool.fill(levels.map(({least_reward: least, most_reward: most, states, episodes, successes, mean_reward: mean}) => {
+      const [from, to] = [reward(least), reward(most)];
+      const note = `${plural(states, "state")}; goal met${mean == null ? "" : `, reward ${reward(mean)}`}`;
+      return make("li", {}, make("p", {class: "both"}, make("span", {text: `reward ${from === to ? from : `${from} to ${to}`}`}),
+        make("b", {text: `${whole(successes)} of ${whole(episodes)}`})),
+        bar(episodes ? successes / episodes : 0), make("p", {class: "note", text: note}));
+    }), "ul");
   }
 
   showStates({final_evaluation: final, evaluation}) {
