@@ -558,10 +558,10 @@ def test_hints_milestones_start_states_and_curves_are_shown(chromium: Any, tmp_p
             assert lines[1:] == [
                 "reward 0",
                 "0 of 0",
-                "5 states; goal met",
+                "goal met, from 5 states",
                 "reward 1.5 to 2",
                 "12 of 30",
-                "7 states; goal met, reward 0.6",
+                "goal met, from 7 states; mean reward 0.6",
             ]
             assert "40\u00a0%" in page.inner_text(".figures")
             tile = page.locator(".figure-tile", has_text="Goal met from the pool").inner_text()

@@ -277,7 +277,7 @@ export class RunPage {
     this.pool.hidden = !levels.length;
     this.pool.fill(levels.map(({least_reward: least, most_reward: most, states, episodes, successes, mean_reward: mean}) => {
       const [from, to] = [reward(least), reward(most)];
-      const note = `${plural(states, "state")}; goal met${mean == null ? "" : `, reward ${reward(mean)}`}`;
+      const note = `goal met, from ${plural(states, "state")}${mean == null ? "" : `; mean reward ${reward(mean)}`}`;
       return make("li", {}, make("p", {class: "both"}, make("span", {text: `reward ${from === to ? from : `${from} to ${to}`}`}),
         make("b", {text: `${whole(successes)} of ${whole(episodes)}`})),
         bar(episodes ? successes / episodes : 0), make("p", {class: "note", text: note}));
