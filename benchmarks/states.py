@@ -81,7 +81,8 @@ def compare_ways(game: Game, repeats: int) -> None:
             },
             repeats,
         )
-        owner, is_colour = game.rom.sha256, game.is_colour
+        owner = game.rom.sha256
+        is_colour = game.is_colour
         packed = pack_state(state, rom_sha256=owner, is_colour=is_colour)
         print(f"packed to {len(packed):,} bytes")
         in_turns(

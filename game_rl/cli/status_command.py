@@ -232,7 +232,8 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _row_of_level(level: PoolLevel) -> list[str]:
-    rate, mean = level.success_rate, level.mean_reward
+    rate = level.success_rate
+    mean = level.mean_reward
     return [
         level.rewards,
         f"{level.states:,}",

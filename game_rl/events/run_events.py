@@ -358,7 +358,8 @@ class PoolLevel(Saved):
     @property
     def rewards(self) -> str:
         """The reward of the ways, or the range of it."""
-        least, most = f"{self.least_reward:g}", f"{self.most_reward:g}"
+        least = f"{self.least_reward:g}"
+        most = f"{self.most_reward:g}"
         return least if least == most else f"{least} to {most}"
 
     @property

@@ -247,7 +247,8 @@ def pool_section(run: ShownRun) -> list[Html]:
         return []
     rows = []
     for level in run.pool.levels:
-        rate, mean = level.success_rate, level.mean_reward
+        rate = level.success_rate
+        mean = level.mean_reward
         rows.append(
             (
                 level.rewards,
