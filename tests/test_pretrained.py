@@ -79,6 +79,7 @@ def test_an_agent_plays_the_game_that_comes_with_it(name: str) -> None:
     folder = pretrained_agents()[name]
     assert check_playable(folder, "best").name == name
     Checkpoint(RunDir(folder).checkpoints_newest_first()[0]).verify()
+    assert open_trained_run(folder, "best").game_notes() == [], "nothing that it learned from"
 
 
 def test_an_address_stands_for_the_folder_with_and_without_a_timestep() -> None:

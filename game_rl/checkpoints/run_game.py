@@ -7,7 +7,7 @@ the ROM that the run learned on.
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from math import inf
@@ -31,6 +31,7 @@ from game_rl.explore.potentials import (
 )
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import Game, GameDefinition, load_game
+from game_rl.games.parts.part_spec import unused_parts
 
 _NAMED = 5  # changed keys that a message names
 _SHOWN = 12  # characters of a digest
@@ -101,7 +102,7 @@ def find_game(run_dir: RunDir, config: RunConfig) -> str:
         if game.rom.sha256 != learned.rom_sha256:
             others.append(f"{path} has the ROM {game.rom.sha256[:_SHOWN]}…")
             continue
-        if not changed_game_keys(learned.game, game):
+        if not _changes(learned.game, game):
             return str(path)
         found = found or path
     if found is not None:
@@ -136,16 +137,21 @@ def game_notes(
         notes.append(
             f"{config.game} is gone; {now}, which has the ROM of the training, is played instead"
         )
-    changed = changed_game_keys(state.game, game)
+    changed = changed_game_keys(state.game, game, config.env.observation.parts)
     if changed:
         notes.append(f"changed since the training: {'; '.join(changed)}")
     return notes
 
 
-def changed_game_keys(saved: Mapping[str, Any], game: Game) -> list[str]:
-    """Name the keys of a game file that differ from those that were saved, with both values."""
-    now = game.definition.model_dump(mode="json", by_alias=True)
-    changed = differences(_with_new_keys(saved), now, "rom.path", "cell", "prefer")
+def changed_game_keys(saved: Mapping[str, Any], game: Game, parts: Collection[str]) -> list[str]:
+    """Name the keys of a game file that differ from those that were saved, with both values.
+
+    Keys that have no effect on what an agent sees, does or earns are left out.
+
+    Args:
+        parts: names of the parts that observations have.
+    """
+    changed = _changes(saved, game, *unused_parts(parts, saved, _dumped(game)))
     named = [
         f"game.yaml's {_change(key, old, new)}"
         for key, (old, new) in list(changed.items())[:_NAMED]
@@ -153,6 +159,14 @@ def changed_game_keys(saved: Mapping[str, Any], game: Game) -> list[str]:
     if len(changed) > _NAMED:
         named.append(f"{len(changed) - _NAMED} more changes of game.yaml")
     return named
+
+
+def _changes(saved: Mapping[str, Any], game: Game, *but: str) -> dict[str, tuple[object, object]]:
+    return differences(_with_new_keys(saved), _dumped(game), "rom.path", *but)
+
+
+def _dumped(game: Game) -> dict[str, Any]:
+    return game.definition.model_dump(mode="json", by_alias=True)
 
 
 def _with_new_keys(saved: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -500,7 +500,8 @@ def _record_logged(arguments: argparse.Namespace) -> int:
     _check_clip(arguments.output)
     overlay = _overlay(arguments)
     game = open_game(run_dir, config, arguments.game)
-    if changed := changed_game_keys(chosen[0].under.game, game):
+    seen = config.env.observation.parts
+    if changed := changed_game_keys(chosen[0].under.game, game, seen):
         print_notes([f"changed since the episode was logged: {'; '.join(changed)}"])
     make_watcher = None
     if "value" in overlay:

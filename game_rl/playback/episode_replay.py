@@ -189,7 +189,7 @@ class _Replay:
             raise self._differs(str(error)) from error
 
     def _differs(self, how: str) -> ReplayError:
-        found = replay_differences(self._episode.under, self._game)
+        found = replay_differences(self._episode.under, self._game, self._config.observation.parts)
         since = "since then " + "; ".join(found)
         if not found:
             since = "versions, ROM and game file are unchanged: has the reward class changed?"
@@ -199,15 +199,19 @@ class _Replay:
         )
 
 
-def replay_differences(under: PlayedUnder, game: Game) -> list[str]:
-    """Name what differs from when episodes were logged, as far as that can make another play."""
+def replay_differences(under: PlayedUnder, game: Game, parts: Collection[str]) -> list[str]:
+    """Name what differs from when episodes were logged, as far as that can make another play.
+
+    Args:
+        parts: names of the parts that observations have.
+    """
     found = list(version_differences(under.versions, installed_versions()))
     if under.rom_sha256 != game.rom.sha256:
         found.append(
             f"the ROM had sha256 {under.rom_sha256[:_SHOWN]}…, {game.rom.path} has "
             f"{game.rom.sha256[:_SHOWN]}…"
         )
-    found += changed_game_keys(under.game, game)
+    found += changed_game_keys(under.game, game, parts)
     code = code_difference(under.versions, under.source_sha256)
     return [*found, *([code] if code else [])]
 

@@ -149,18 +149,20 @@ def test_the_file_with_the_definition_of_then_goes_before_one_with_the_same_rom(
 def test_keys_that_have_changed_since_the_training_are_named(project: Path) -> None:
     run, game = project / "runs" / "mine", project / "game" / "game.yaml"
     text = game.read_text(encoding="utf-8")
-    game.write_text(text.replace("title: Tiny", "title: Changed"), encoding="utf-8")
+    game.write_text(text.replace("{wait: 90}", "{wait: 91}", 1), encoding="utf-8")
     run_dir, config = open_run(run)
     state = read_checkpoint_state(run_dir.checkpoint(100))
     (note,) = game_notes(run_dir, config, state, open_game(run_dir, config), None)
-    assert note == "changed since the training: game.yaml's title: Tiny -> Changed"
-    longer = text.replace("title: Tiny", "title: " + "T" * 500)
+    item = "game.yaml's start_states.level_1.script, item 1: {wait: 90} -> {wait: 91}"
+    assert note == f"changed since the training: {item}"
+    script = ", ".join(["{hold: [b], frames: 1}", "{wait: 1}"] * 20)
+    longer = text.replace("kick: [b]", f"kick: [{script}]")
     game.write_text(longer.replace("{wait: 90}", "{wait: 91}", 1), encoding="utf-8")
-    title, script = changed_game_keys(state.game, load_game(str(game)))
-    assert title == f"game.yaml's title: Tiny -> {'T' * 79}…"
-    assert script == "game.yaml's start_states.level_1.script, item 1: {wait: 90} -> {wait: 91}"
+    first, action = changed_game_keys(state.game, load_game(str(game)), ())
+    assert first == item
+    assert action == f"game.yaml's actions.kick: [b] -> {f'[{script}]'[:79]}…"
     game.write_text(text.replace("{wait: 90}", "{wait: 89}, {wait: 1}", 1), encoding="utf-8")
-    (script,) = changed_game_keys(state.game, load_game(str(game)))
+    (script,) = changed_game_keys(state.game, load_game(str(game)), ())
     key, _, values = script.partition(": ")
     before, _, now = values.partition(" -> ")
     assert key == "game.yaml's start_states.level_1.script"
@@ -168,4 +170,31 @@ def test_keys_that_have_changed_since_the_training_are_named(project: Path) -> N
     assert now.startswith("[{wait: 89}, {wait: 1}, {hold: [start], frames: 4}")
     game.write_text(text, encoding="utf-8")
     of_an_older_version = {key: value for key, value in state.game.items() if key != "step"}
-    assert changed_game_keys(of_an_older_version, load_game(str(game))) == []
+    assert changed_game_keys(of_an_older_version, load_game(str(game)), ()) == []
+
+
+def test_only_changes_of_what_an_agent_sees_does_or_earns_are_named(project: Path) -> None:
+    run, game = project / "runs" / "mine", project / "game" / "game.yaml"
+    text = game.read_text(encoding="utf-8")
+    shown = """
+place: [level, player_x, player_height]
+place_names: {1: ring}
+place_screen: {}
+milestones: [player_rounds]
+cell: [level]
+prefer: [player_health]
+parts:
+  health: {vector: [player_health]}
+"""
+    game.write_text(text.replace("title: Tiny", "title: Changed") + shown, encoding="utf-8")
+    run_dir, config = open_run(run)
+    state = read_checkpoint_state(run_dir.checkpoint(100))
+    assert game_notes(run_dir, config, state, open_game(run_dir, config), None) == []
+    changed = changed_game_keys(state.game, load_game(str(game)), ["health"])
+    assert "game.yaml's parts.health.vector: none -> [player_health]" in changed
+    assert all(text.startswith(("game.yaml's parts.health", "1")) for text in changed)
+    stuck = "endings:\n  stuck: {same_place_for: 100}"
+    game.write_text(text.replace("endings:", stuck) + shown, encoding="utf-8")
+    changed = changed_game_keys(state.game, load_game(str(game)), ())
+    assert "game.yaml's place: none -> [level, player_x, player_height]" in changed
+    assert any(text.startswith("game.yaml's endings.stuck") for text in changed)

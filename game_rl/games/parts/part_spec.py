@@ -111,10 +111,10 @@ def part_problems(parts: Iterable[GamePart]) -> Iterator[Problem]:
 
 
 def unused_parts(chosen: Collection[str], *games: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys of saved game files that have no effect on a run, such as unused parts.
+    """Return the keys of saved game files that have no effect on how a run plays and learns.
 
-    A run is not another one because its game file has got a part that it does not use. The place is
-    unused as well if only the map of visited places needs it.
+    A run is not another one because its game file has got a part that it does not use, or because
+    people read other names. The place is unused as well if only the map of visited places needs it.
 
     Args:
         chosen: names of the parts that observations have.
@@ -124,8 +124,8 @@ def unused_parts(chosen: Collection[str], *games: Mapping[str, Any]) -> tuple[st
     unused = tuple(f"parts.{name}" for name in sorted(names.difference(chosen)))
     is_used = any(shows_place(chosen, game.get("parts", {})) for game in games)
     is_used |= any(_has_key("same_place_for", game.get("endings")) for game in games)
-    drawn = ("place_offsets", "place_names", "place_screen")
-    return (*unused, *drawn, "cell", "prefer", *(() if is_used else ("place",)))
+    shown = ("title", "milestones", "place_offsets", "place_names", "place_screen")
+    return (*unused, *shown, "cell", "prefer", *(() if is_used else ("place",)))
 
 
 def shows_place(chosen: Collection[str], parts: Mapping[str, Any]) -> bool:
