@@ -157,7 +157,7 @@ class Exploration:
             chosen = [waiting[n * len(new) // MOST_NEW_SCREENS] for n in range(MOST_NEW_SCREENS)]
         joined = self._joined or read_screen_map(self.folder.place_screens)
         joined.pixels = shown.pixels
-        joined.names = self.game.definition.place_names
+        joined.names = self.game.map_names()
         for screen in explorers.map_screens([new[place] for place in chosen]):
             joined.add(*screen)
         self._on_map.update(chosen)

@@ -111,7 +111,7 @@ def exploration_map(
             counts,
             screens,
             pixels=screens.pixels,
-            names=game.definition.place_names,
+            names=game.map_names(),
             side=view.places.sides[0],
         )
     facts = (view.facts_of_map(counts),)

@@ -23,7 +23,7 @@ from game_rl.games.custom_reward import GameReward, Sources, load_custom_reward,
 from game_rl.games.parts.part_format import PartFormat
 from game_rl.games.parts.part_kind import GamePart
 from game_rl.games.parts.part_spec import PartSpec, part_problems
-from game_rl.games.place import Offsets, read_map_offsets
+from game_rl.games.place import MapName, Offsets, read_map_offsets
 from game_rl.games.potential import Potential
 from game_rl.games.reward_term import RewardTerm
 from game_rl.games.screen_area import CropSpec, PlaceScreen
@@ -117,11 +117,10 @@ class GameDefinition(StrictModel):
     and the map of visited places, which every run of the game has."""
     place_offsets: Path | None = Field(default=None, exclude_if=lambda path: path is None)
     """Path of a YAML file, relative to game.yaml, that places maps side by side in the map of
-    visited places. Without it, the `offsets` of a `visited` part count."""
-    place_names: dict[int, Annotated[str, Field(min_length=1, max_length=40)]] = Field(
-        default={}, exclude_if=lambda names: not names
-    )
-    """Names of maps for the map of visited places, such as {0: the shore}, by their numbers."""
+    visited places, and may name them. Without it, the `offsets` of a `visited` part count."""
+    place_names: dict[int, MapName] = Field(default={}, exclude_if=lambda names: not names)
+    """Names of maps for the map of visited places, such as {0: the shore}, by their numbers. They
+    come before those in the file of offsets."""
     place_screen: PlaceScreen | None = Field(default=None, exclude_if=lambda screen: screen is None)
     """Which part of a map the screen shows. With it, the map of visited places is made of the
     screens that agents saw."""
@@ -402,7 +401,17 @@ class Game:
             GameFileError: the file is missing or wrong.
         """
         file = self.definition.file_of_offsets
-        return {} if file is None else read_map_offsets(self.folder / file)
+        return {} if file is None else read_map_offsets(self.folder / file).maps
+
+    def map_names(self) -> dict[int, str]:
+        """Return the names of maps: those of `place_names`, and of the file of offsets.
+
+        Raises:
+            GameFileError: the file is missing or wrong.
+        """
+        file = self.definition.file_of_offsets
+        found = {} if file is None else read_map_offsets(self.folder / file).names
+        return {**found, **self.definition.place_names}
 
     @property
     def action_names(self) -> tuple[str, ...]:

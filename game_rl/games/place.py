@@ -85,16 +85,21 @@ Offsets = dict[int, tuple[int, int]]
 _Offset = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 
 
+MapName = Annotated[str, Field(min_length=1, max_length=40)]
+
+
 class MapOffsets(StrictModel):
     """`maps: {0: [0, 0], 12: [10, -36]}`: the x and y in the world of each map's place 0, 0."""
 
     maps: Annotated[dict[int, tuple[_Offset, _Offset]], Field(min_length=1)]
+    names: dict[int, MapName] = Field(default={})
+    """What maps are called in pictures."""
 
 
-def read_map_offsets(path: Path) -> Offsets:
-    """Return the offset of each map.
+def read_map_offsets(path: Path) -> MapOffsets:
+    """Return the offset of each map, and the names.
 
     Raises:
         GameFileError: there is no such file, or it is none of this form.
     """
-    return load_yaml_model(path, MapOffsets, error=GameFileError).maps
+    return load_yaml_model(path, MapOffsets, error=GameFileError)

@@ -85,7 +85,7 @@ def make_live_layout(
         start_states=tuple(definition.start_states),
         place=definition.place,
         map_screen=_map_screen(definition.place_screen),
-        place_names=definition.place_names,
+        place_names=game.map_names(),
         parts=parts,
     )
     own_bytes = 0 if definition.reward is None else MOST_OWN_TERMS_BYTES

@@ -56,7 +56,7 @@ def update_screen_map(
     shown = game.definition.place_screen
     assert shown is not None
     joined.pixels = shown.pixels
-    joined.names = game.definition.place_names
+    joined.names = game.map_names()
     logged = EpisodeChoice(kinds=KINDS, only_playable=True).of(read_logged_episodes(run_dir))
     logged = logged.at(np.flatnonzero(logged.rows["number"] > joined.episode))
     chosen = spread_over_run(logged)

@@ -8,6 +8,7 @@ import pytest
 
 from game_rl.config.schema import EnvConfig, RunConfig
 from game_rl.envs.make_env import make_env
+from game_rl.errors import GameFileError
 from game_rl.games.definition import Game, load_game
 from game_rl.games.parts.part_spec import unused_parts
 from game_rl.lake.origin import disagreement, origin_of
@@ -47,6 +48,21 @@ def test_the_map_takes_the_offsets_of_a_visited_part_if_it_has_none(
     assert load_game(str(path)).map_offsets() == ({} if number is None else {7: (number, 2)})
     uploaded = set(game_files(str(path)).paths)
     assert {f"game/{name}" for name in (own, of_part) if name} <= uploaded
+
+
+def test_names_of_maps_come_from_the_file_of_offsets_and_before_it_from_the_game(
+    tmp_path: Path,
+) -> None:
+    text = VALID_GAME + "place: [seed, lives, flag]\nplace_offsets: maps.yaml\n"
+    file = tmp_path / "maps.yaml"
+    file.write_text("maps: {1: [0, 0]}\nnames: {1: shore, 2: cave}\n", encoding="utf-8")
+    path = write_game(tmp_path, text)
+    assert load_game(str(path)).map_names() == {1: "shore", 2: "cave"}
+    path.write_text(text + "place_names: {2: hall, 3: attic}\n", encoding="utf-8")
+    assert load_game(str(path)).map_names() == {1: "shore", 2: "hall", 3: "attic"}
+    file.write_text("maps: {1: [0, 0]}\nnames: {1: ''}\n", encoding="utf-8")
+    with pytest.raises(GameFileError, match=r"names\.1: found"):
+        load_game(str(path))
 
 
 def test_a_place_for_the_map_alone_is_no_difference_between_game_files() -> None:

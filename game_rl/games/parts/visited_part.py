@@ -130,7 +130,7 @@ class VisitedReader(PartsReader["VisitedPart"]):
         self._maps: dict[str, VisitedMap] = {}
         for part in parts:
             file = part.visited.offsets
-            offsets = {} if file is None else read_map_offsets(self._folder / file)
+            offsets = {} if file is None else read_map_offsets(self._folder / file).maps
             self._maps[part.name] = VisitedMap(part.visited, offsets)
         self._places = VisitedPlaces(1)
 
