@@ -23,6 +23,7 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.explore.explore_dir import ExploreDir
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir, has_file
+from game_rl.games.definition import Game
 from game_rl.look import LIGHT
 from game_rl.places.place_counts import PlaceCounts
 from game_rl.places.place_layers import layers
@@ -40,6 +41,7 @@ from game_rl.viewer.shown_runs import (
 if TYPE_CHECKING:
     from game_rl.places.joined_maps import JoinedMap
     from game_rl.places.place_flags import PlaceFlag
+    from game_rl.places.screen_map import ScreenMap
     from game_rl.viewer.report_clips import ReportClip
 
 _Item = TypeVar("_Item")
@@ -277,10 +279,7 @@ def _places(arguments: argparse.Namespace) -> int:
     counts = read_place_counts(run_dir)
     if arguments.output.suffix.lower() != PNG.suffix:
         _check_clip(arguments.output, run_dir, counts)
-    joined: Sequence[JoinedMap] = ()
-    why_not = ""
-    if not arguments.plain:
-        joined, why_not = _joined_maps(run_dir, config, counts)
+    joined, why_not = _joined_maps(run_dir, config, counts, is_plain=arguments.plain)
     flags = place_flags(read_events(run_dir), counts.names, counts.offsets)
     title = f"{config.game}, {run_dir.root}"
     if arguments.output.suffix.lower() == ".png":
@@ -361,18 +360,14 @@ def _save_clip(
     flags: "Sequence[PlaceFlag]",
     title: str,
 ) -> None:
-    from game_rl.places.joined_maps import joined_maps
     from game_rl.places.map_clip import CLIP_S, CLIP_SIDE, N_PICTURES, Walk, map_pictures
-    from game_rl.places.screen_map import ScreenMap
     from game_rl.playback.clip import save_clip
     from game_rl.playback.played_map import played_walks
 
     walks: Sequence[Walk] = ()
-    if joined:
+    if any(each.pictures for each in joined):
         with _Playing("playing logged episodes again for the agents") as playing:
             walks = played_walks(run_dir, open_game(run_dir, config), progress=playing)
-    else:
-        joined = joined_maps(counts, ScreenMap(), pixels=1, names={})
     side = arguments.side or CLIP_SIDE
     pictures = map_pictures(counts, joined, title=title, side=side, flags=flags, walks=walks)
     with _Playing("drawing the clip") as drawing:
@@ -407,25 +402,35 @@ class _Playing:
 
 
 def _joined_maps(
-    run_dir: RunDir, config: RunConfig, counts: PlaceCounts
+    run_dir: RunDir, config: RunConfig, counts: PlaceCounts, *, is_plain: bool
 ) -> "tuple[Sequence[JoinedMap], str]":
-    """Return the maps with their screens; if there are none, why."""
+    """Return the maps, on their screens unless these are to be left out; if there are none, why."""
+    from game_rl.places.joined_maps import joined_maps
+    from game_rl.places.screen_map import ScreenMap
+
+    found = ScreenMap()
+    why_not = ""
     try:
         game = open_game(run_dir, config)
     except GameRLError as error:
-        return (), f"without screens: {error}"
-    shown = game.definition.place_screen
-    if shown is None:
-        return (), "without screens: game.yaml has no `place_screen`, which says how they lie"
-    from game_rl.places.joined_maps import joined_maps
+        why_not = "" if is_plain else f"without screens: {error}"
+        return joined_maps(counts, found, pixels=1, names={}), why_not
+    if not is_plain:
+        found, why_not = _screens(run_dir, game, counts)
+    return joined_maps(counts, found, pixels=found.pixels, names=game.map_names()), why_not
+
+
+def _screens(run_dir: RunDir, game: Game, counts: PlaceCounts) -> "tuple[ScreenMap, str]":
+    """Return the screens of logged episodes; if there are none, why."""
+    from game_rl.places.screen_map import ScreenMap
     from game_rl.playback.played_map import update_screen_map
 
+    if game.definition.place_screen is None:
+        why_not = "game.yaml has no `place_screen`, which says how they lie"
+        return ScreenMap(), f"without screens: {why_not}"
     with _Playing("playing logged episodes again") as playing:
         found = update_screen_map(run_dir, game, counts, progress=playing)
-    if not found.maps():
-        return (
-            (),
-            "without screens: no logged episode can be played again (`episodes` in its config)",
-        )
-    names = game.definition.place_names
-    return joined_maps(counts, found, pixels=shown.pixels, names=names), ""
+    if found.maps():
+        return found, ""
+    why_not = "no logged episode can be played again (`episodes` in its config)"
+    return found, f"without screens: {why_not}"

@@ -94,6 +94,10 @@ class Feature:
         """Return its memory while the run trains."""
         return ()
 
+    def pause_memory(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
+        """Return what it takes for a moment between two updates, and frees at once."""
+        return ()
+
     def process_memory(self, run: PlannedRun) -> Iterable[Part]:  # noqa: ARG002
         """Return the memory of processes of its own."""
         return ()

@@ -33,6 +33,8 @@ MOST_SHEETS = 8_192
 
 PICTURES_OF_A_RUN = 20
 """Pictures of the map in TensorBoard, at equal intervals of a run."""
+DRAWN_BLOCKS = 128
+"""Blocks of 128 x 128 pixels of screens that such a picture is drawn from at most."""
 
 _MOST_VISITS = 2**32 - 1
 _SIGNIFICANT_BITS = 8  # of the upper half of a float32
@@ -336,13 +338,18 @@ def parse_place_counts(content: bytes) -> PlaceCounts:
 
 
 # Measured on beacon and seasons, whose places are pixels: bytes of a place in places.npz, and of
-# the file without any; of a picture of it in TensorBoard; of a place in a worker that counts it.
-# How many there are, and how many sheets they are on, depends on the game's world: the 24 rooms of
-# beacon have 600 sheets. Agents often return to old places.
+# the file without any; of a picture of it in TensorBoard, from 16 kB at the beginning to 89 kB with
+# all of beacon's screens and flags; of `place_screens.npz` of beacon, which `game-rl places` adds;
+# of a place in a worker that counts it. How many there are, and how many sheets they are on,
+# depends on the game's world: the 24 rooms of beacon have 600 sheets. Agents often return to old
+# places.
 _SAVED_PLACE_BYTES = 6.5
 _FILE_BYTES = 1_000
-_PICTURE_BYTES = 22_000
+_PICTURE_BYTES = 60_000
+_SCREENS_FILE_BYTES = 130_000
 _COUNTED_PLACE_BYTES = 250
+# of a picture with 40 flags, from the largest `place_screens.npz` or from beacon's: 26 to 32 MiB
+_DRAWING_BYTES = 32 << 20
 _USUAL_SHEETS = 600
 _USUAL_PLACES = 100_000
 _TIMESTEPS_OF_A_NEW_PLACE = 4
@@ -372,17 +379,22 @@ class PlacesFeature(Feature):
         counted = n_envs * each * _COUNTED_PLACE_BYTES
         return (Part("visited places", _USUAL_SHEETS * _SHEET_BYTES + counted),)
 
+    def pause_memory(self, run: PlannedRun) -> Iterable[Part]:
+        if run.has_places and run.config.logging.tensorboard:
+            yield Part("drawing the visited places", _DRAWING_BYTES)
+
     def checkpoint_bytes(self, run: PlannedRun, timesteps: int) -> int:
         return round(self.file_bytes(run, timesteps) * _BASE64_FACTOR)
 
     def logs(self, run: PlannedRun) -> Iterable[Part]:
-        """Return the size of `places.npz` at the run's end, and of the pictures in TensorBoard."""
+        """Return the size of the files at the run's end, and of the pictures in TensorBoard."""
         if not run.has_places:
             return ()
         pictures = 0
         if run.config.logging.tensorboard:
-            pictures = min(PICTURES_OF_A_RUN, run.boundaries)
-        return (Part(LOGS, self.file_bytes(run, run.final_timesteps) + pictures * _PICTURE_BYTES),)
+            pictures = min(PICTURES_OF_A_RUN, run.boundaries) * _PICTURE_BYTES
+        files = self.file_bytes(run, run.final_timesteps) + _SCREENS_FILE_BYTES
+        return (Part(LOGS, files + pictures),)
 
     def file_bytes(self, run: PlannedRun, timesteps: int) -> int:
         """Return the size of `places.npz` after so many timesteps."""

@@ -23,7 +23,8 @@ from game_rl.places.place_counts import (
 WORLD = "world"
 """Name of the layer that has all maps with an offset."""
 
-_MOST_CELLS = 2_048  # on a side of a layer
+MOST_CELLS = 2_048
+"""Cells on a side of a layer."""
 _CELL_SIDES = (1, 2, 4, 8, 16)
 _MOST_DOTS = 0.25  # share of visited cells with fewer neighbours, of the four beside, than a way
 FADING = 0.75
@@ -76,21 +77,23 @@ class PlaceLayer:
 
     def coarser(self, factor: int) -> "PlaceLayer":
         """Return the layer with `factor` x `factor` cells in one."""
-        height, width = self.counts.shape
-        added = ((0, -height % factor), (0, -width % factor))
-        grids = []
-        for grid, nothing in ((self.counts, 0), (self.found, _NEVER), (self.last, 0)):
-            padded = np.pad(grid, added, constant_values=nothing)
-            rows = padded.shape[0] // factor
-            columns = padded.shape[1] // factor
-            grids.append(padded.reshape(rows, factor, columns, factor))
+        if factor == 1:
+            return self
         return replace(
             self,
-            counts=grids[0].sum(axis=(1, 3)),
-            found=grids[1].min(axis=(1, 3)),
-            last=grids[2].max(axis=(1, 3)),
+            counts=_squares(self.counts, factor, 0).sum(axis=(1, 3)),
+            found=_squares(self.found, factor, _NEVER).min(axis=(1, 3)),
+            last=_squares(self.last, factor, 0).max(axis=(1, 3)),
             cell_side=self.cell_side * factor,
         )
+
+
+def _squares(grid: NDArray[np.int64], factor: int, nothing: int) -> NDArray[np.int64]:
+    """Return a grid as [rows, factor, columns, factor]."""
+    height, width = grid.shape
+    added = ((0, -height % factor), (0, -width % factor))
+    padded = np.pad(grid, added, constant_values=nothing)
+    return padded.reshape(-(-height // factor), factor, -(-width // factor), factor)
 
 
 def readable(found: Sequence[PlaceLayer]) -> list[PlaceLayer]:
@@ -116,12 +119,16 @@ def _n_dots(visited: NDArray[np.bool_]) -> int:
     return int(np.count_nonzero(visited & (beside < 2)))
 
 
-def layers(counts: PlaceCounts) -> list[PlaceLayer]:
-    """Return the grids of all maps that were visited, the world first."""
-    return list(each_layer(counts))
+def layers(counts: PlaceCounts, most_cells: int = MOST_CELLS) -> list[PlaceLayer]:
+    """Return the grids of all maps that were visited, the world first.
+
+    Args:
+        most_cells: cells on a side of a grid; a larger map has several places in a cell.
+    """
+    return list(each_layer(counts, most_cells))
 
 
-def each_layer(counts: PlaceCounts) -> Iterator[PlaceLayer]:
+def each_layer(counts: PlaceCounts, most_cells: int = MOST_CELLS) -> Iterator[PlaceLayer]:
     """Yield what `layers` returns, one after the other."""
     sheets: dict[MapId | None, list[Sheet]] = defaultdict(list)
     for sheet in counts.sheets():
@@ -133,17 +140,19 @@ def each_layer(counts: PlaceCounts) -> Iterator[PlaceLayer]:
             sheets[map_id].append(sheet)
     maps = sorted(sheets, key=lambda map_id: (map_id is not None, map_id or ()))
     for each in maps:
-        yield _layer(each, sheets[each], counts)
+        yield _layer(each, sheets[each], counts, most_cells)
 
 
-def _layer(map_id: MapId | None, sheets: Sequence[Sheet], of: PlaceCounts) -> PlaceLayer:
+def _layer(
+    map_id: MapId | None, sheets: Sequence[Sheet], of: PlaceCounts, most_cells: int
+) -> PlaceLayer:
     left = min(int(each.xs.min()) for each in _visited(sheets))
     right = max(int(each.xs.max()) for each in _visited(sheets))
     top = min(int(each.ys.min()) for each in _visited(sheets))
     bottom = max(int(each.ys.max()) for each in _visited(sheets))
     width = right - left + 1
     height = bottom - top + 1
-    side = -(-max(width, height) // _MOST_CELLS)
+    side = -(-max(width, height) // most_cells)
     shape = (-(-height // side), -(-width // side))
     counts = np.zeros(shape, np.int64)
     found = np.full(shape, _NEVER)

@@ -251,8 +251,8 @@ def visit_colours(layer: PlaceLayer, most: int, *, in_steps: bool = False) -> ND
         share = _stepped(share, _LEVELS)
         ages = _stepped(ages, _FADES)
     opacity = 255 * (1 - FADING * ages)
-    alpha = np.where(layer.counts > 0, opacity, 0)[..., None]
-    return np.concatenate((_colours(share), alpha), axis=-1).astype(np.uint8)
+    alpha = np.where(layer.counts > 0, opacity, 0)[..., None].astype(np.uint8)
+    return np.concatenate((_colours(share), alpha), axis=-1)
 
 
 def _stepped(share: NDArray[np.float64], n: int) -> NDArray[np.float64]:
@@ -305,8 +305,8 @@ def _label(layer: PlaceLayer) -> str:
 
 def _colours(share: NDArray[np.float64]) -> NDArray[np.uint8]:
     at = np.linspace(0, 1, len(_RAMP))
-    channels = [np.interp(share, at, _RAMP[:, channel]) for channel in range(3)]
-    return np.stack(channels, axis=-1).round().astype(np.uint8)
+    channels = (np.interp(share, at, _RAMP[:, channel]).round() for channel in range(3))
+    return np.stack([channel.astype(np.uint8) for channel in channels], axis=-1)
 
 
 def _draw_scale(

@@ -4,11 +4,11 @@ import base64
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,9 @@ MOST_BLOCKS = 2_048
 """Blocks of all maps, 160 MiB; screens that would need further ones are left out there."""
 
 _MOST_VOTES = 255
+_SHIFTS = (16, 8, 0)  # of red, green and blue
 _Key = tuple[int, ...]  # the map's variables, then row and column of the block
+_Number = TypeVar("_Number", np.uint8, np.uint32)
 
 
 _KEYS = "blocks"
@@ -50,12 +52,14 @@ class MapPicture(NamedTuple):
         x, y: the pixel of the map that is the upper left one.
         pixels: uint8 [h, w, 3] RGB; black where nothing was seen.
         seen: bool [h, w].
+        shrink: pixels of the map on each side of one of these.
     """
 
     x: int
     y: int
     pixels: NDArray[np.uint8]
     seen: NDArray[np.bool_]
+    shrink: int = 1
 
 
 class _Block:
@@ -73,6 +77,20 @@ class _Block:
         votes[same & (votes > 0) & (votes < _MOST_VOTES)] += 1
         votes[is_new] = 1
 
+    def shrunk(self, shrink: int) -> "_Block":
+        """Return the block with the mean colours of `shrink` x `shrink` pixels in one."""
+        side = BLOCK_SIDE // shrink
+        squares = (side, shrink, side, shrink)
+        seen = self.votes > 0
+        n_seen = seen.reshape(squares).sum(axis=(1, 3), dtype=np.uint32)
+        found = _Block()
+        found.votes = n_seen.clip(max=1).astype(np.uint8)
+        found.colours = np.zeros((side, side), np.uint32)
+        for shift in _SHIFTS:
+            channel = np.where(seen, self.colours >> shift & 255, 0).reshape(squares)
+            found.colours |= channel.sum(axis=(1, 3), dtype=np.uint32) // n_seen.clip(1) << shift
+        return found
+
 
 class ScreenMap:
     """Joins screens into pictures of the maps that they show.
@@ -86,9 +104,12 @@ class ScreenMap:
         episode: number of the newest episode whose screens are in it; 0 if there is none.
         pixels: pixels that a step of x or y is.
         names: names of maps, by their numbers.
+        shrink: pixels of the maps on each side of one that is kept; screens can be added if it
+            is 1.
     """
 
     def __init__(self) -> None:
+        self.shrink = 1
         self.places: set[Place] = set()
         self.episode = 0
         self.pixels = 1
@@ -158,66 +179,121 @@ class ScreenMap:
         Raises:
             ValueError: the content is no such file, or is damaged.
         """
+        return cls.read(io.BytesIO(content))
+
+    @classmethod
+    def read(cls, file: BinaryIO | Path, *, most_blocks: int | None = None) -> Self:
+        """Return the map in a file that has what `to_bytes` returned.
+
+        Args:
+            most_blocks: if the pictures of all maps have more pixels than so many blocks, several
+                are one. The file is read block by block, so that it takes no more memory.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it is no such file, or is damaged.
+        """
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as file:
-                keys, colours, votes, text = (file[n] for n in (_KEYS, _COLOURS, _VOTES, _ABOUT))
-            about = _About.model_validate_json(text.tobytes())
-        except (KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+            with zipfile.ZipFile(file) as archive:
+                return cls._of_archive(archive, most_blocks)
+        except (KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(f"it is not a file of a map's screens ({error})") from None
         except ValidationError as error:
             raise ValueError(f"its description is damaged ({error.error_count()} faults)") from None
-        shape = (len(keys), BLOCK_SIDE, BLOCK_SIDE)
-        is_whole = keys.dtype == np.int64 and keys.shape == (len(keys), about.n_map_variables + 2)
-        is_whole &= colours.dtype == np.uint32 and votes.dtype == np.uint8
-        if (
-            not is_whole
-            or colours.shape != shape
-            or votes.shape != shape
-            or len(keys) > MOST_BLOCKS
-        ):
+
+    @classmethod
+    def _of_archive(cls, archive: zipfile.ZipFile, most_blocks: int | None) -> Self:
+        keys, text = (_array(archive, name) for name in (_KEYS, _ABOUT))
+        about = _About.model_validate_json(text.tobytes())
+        shape = (len(keys), about.n_map_variables + 2)
+        if keys.dtype != np.int64 or keys.shape != shape or len(keys) > MOST_BLOCKS:
             raise ValueError("its arrays have the wrong shape or type")
-        if not votes.any(axis=(1, 2)).all():
-            raise ValueError("it has empty blocks")
         found = cls()
         found.episode = about.episode
         found.pixels = about.pixels
         found.names = about.names
-        for key, own_colours, own_votes in zip(keys.tolist(), colours, votes, strict=True):
-            block = found._blocks[tuple(key)] = _Block()
+        tuples = [tuple(key) for key in keys.tolist()]
+        n_blocks = sum(height * width for height, width in _sizes(tuples))
+        while most_blocks and n_blocks > most_blocks * found.shrink**2 < n_blocks * BLOCK_SIDE**2:
+            found.shrink *= 2
+        colours = _blocks(archive, _COLOURS, np.uint32, len(keys))
+        votes = _blocks(archive, _VOTES, np.uint8, len(keys))
+        for key, own_colours, own_votes in zip(tuples, colours, votes, strict=True):
+            if not own_votes.any():
+                raise ValueError("it has empty blocks")
+            block = _Block()
             block.colours = own_colours
             block.votes = own_votes
+            found._blocks[key] = block if found.shrink == 1 else block.shrunk(found.shrink)
         return found
 
     def picture(self, map_id: MapId) -> MapPicture:
         """Return what was seen of a map; there must be something."""
         found = {key[-2:]: block for key, block in self._blocks.items() if key[:-2] == map_id}
         first_row, first_column = (min(key[axis] for key in found) for axis in (0, 1))
-        rows, columns = (max(key[axis] for key in found) + 1 for axis in (0, 1))
-        shape = ((rows - first_row) * BLOCK_SIDE, (columns - first_column) * BLOCK_SIDE)
-        colours = np.zeros(shape, np.uint32)
-        seen = np.zeros(shape, np.bool_)
+        ((n_rows, n_columns),) = _sizes(found)
+        side = BLOCK_SIDE // self.shrink
+        colours = np.zeros((n_rows * side, n_columns * side), np.uint32)
+        seen = np.zeros(colours.shape, np.bool_)
         for (row, column), block in found.items():
-            top = (row - first_row) * BLOCK_SIDE
-            left = (column - first_column) * BLOCK_SIDE
-            inside = (slice(top, top + BLOCK_SIDE), slice(left, left + BLOCK_SIDE))
+            top = (row - first_row) * side
+            left = (column - first_column) * side
+            inside = (slice(top, top + side), slice(left, left + side))
             colours[inside] = block.colours
             seen[inside] = block.votes > 0
-        rows_seen, columns_seen = np.nonzero(seen)
-        top, bottom = _ends(rows_seen)
-        left, right = _ends(columns_seen)
+        top, bottom = _ends(seen)
+        left, right = _ends(seen.T)
         part = colours[top:bottom, left:right]
-        pixels = np.stack([part >> shift & 255 for shift in (16, 8, 0)], axis=-1)
+        pixels = np.empty((*part.shape, 3), np.uint8)
+        for channel, shift in enumerate(_SHIFTS):
+            pixels[..., channel] = part >> shift & 255
         return MapPicture(
-            first_column * BLOCK_SIDE + left,
-            first_row * BLOCK_SIDE + top,
-            pixels.astype(np.uint8),
+            first_column * BLOCK_SIDE + left * self.shrink,
+            first_row * BLOCK_SIDE + top * self.shrink,
+            pixels,
             seen[top:bottom, left:right],
+            self.shrink,
         )
 
 
-def _ends(indices: NDArray[np.int64]) -> tuple[int, int]:
-    """Return the first index, and the one after the last."""
-    return int(indices.min()), int(indices.max()) + 1
+def _sizes(keys: Iterable[_Key]) -> Iterator[tuple[int, int]]:
+    """Yield the rows and columns of blocks of each map."""
+    by_map: dict[_Key, list[_Key]] = {}
+    for key in keys:
+        by_map.setdefault(key[:-2], []).append(key[-2:])
+    for own in by_map.values():
+        rows, columns = zip(*own, strict=True)
+        yield max(rows) - min(rows) + 1, max(columns) - min(columns) + 1
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    with archive.open(f"{name}.npy") as file:
+        found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return found
+
+
+def _blocks(
+    archive: zipfile.ZipFile, name: str, kind: type[_Number], n: int
+) -> Iterator[NDArray[_Number]]:
+    """Yield the arrays of `n` blocks, one after the other.
+
+    Raises:
+        ValueError: the file has arrays of another shape or type.
+    """
+    with archive.open(f"{name}.npy") as file:
+        np.lib.format.read_magic(file)
+        shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        if shape != (n, BLOCK_SIDE, BLOCK_SIDE) or is_fortran or dtype != kind:
+            raise ValueError("its arrays have the wrong shape or type")
+        for _ in range(n):
+            content = bytearray(file.read(BLOCK_SIDE**2 * dtype.itemsize))
+            yield np.frombuffer(content, kind).reshape(BLOCK_SIDE, BLOCK_SIDE)
+
+
+def _ends(seen: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the first row in which something was seen, and the one after the last."""
+    (indices,) = np.nonzero(np.any(seen, axis=1))
+    return int(indices[0]), int(indices[-1]) + 1
 
 
 class ScreenCollector(EpisodeTracker):
@@ -262,13 +338,16 @@ def screen_collector(joined: ScreenMap) -> TrackerMaker:
     return make
 
 
-def read_screen_map(file: Path) -> ScreenMap:
+def read_screen_map(file: Path, *, most_blocks: int | None = None) -> ScreenMap:
     """Return the map in a `place_screens.npz`; an empty one if there is none, or it is damaged.
 
     Of a damaged one nothing is lost: it is made anew from logged episodes or kept states.
+
+    Args:
+        most_blocks: as in `ScreenMap.read`.
     """
     try:
-        return ScreenMap.from_bytes(file.read_bytes())
+        return ScreenMap.read(file, most_blocks=most_blocks)
     except (OSError, ValueError):
         return ScreenMap()
 

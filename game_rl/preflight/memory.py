@@ -143,7 +143,8 @@ def _replay_bytes(config: RunConfig, facts: RunFacts, capacity: int) -> int:
 def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     """Predict the summed proportional set size of all processes of a run, in three phases.
 
-    collect: the rollout buffer or the replay fills, a page at a time.
+    collect: the rollout buffer or the replay fills, a page at a time. What is done between two
+        updates counts here.
     update: a gradient step on the CPU; only the packed minibatch if the network is on a GPU.
     recording: the training is closed; the best policy plays, for the last evaluation and a clip.
         The policy reuses the memory of the trained network, which stays with the process.
@@ -159,6 +160,8 @@ def ram_footprint(config: RunConfig, facts: RunFacts) -> MemoryFootprint:
     for feature in FEATURES:
         training = (*training, *feature.memory(planned))
     collect = (*training, _frames_in_flight(config, facts))
+    for feature in FEATURES:
+        collect = (*collect, *feature.pause_memory(planned))
     recording = (*always[:2], *network, _playing_policy(config, facts, network))
     for feature in FEATURES:
         recording = (*recording, *feature.last_memory(planned))

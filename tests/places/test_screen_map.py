@@ -1,5 +1,6 @@
 """Maps joined from screens, against a plain list of the colours that each pixel had."""
 
+import io
 from collections import defaultdict
 
 import numpy as np
@@ -90,6 +91,35 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         joined.add((0,), x, 0, noise(1, 20, 20))
     assert joined.picture((0,)).seen.shape[1] <= 2 * screen_map.BLOCK_SIDE
     assert ScreenMap.from_bytes(joined.to_bytes()).to_bytes() == joined.to_bytes()
+
+
+@pytest.mark.parametrize(("most", "shrink"), [(18, 1), (17, 2), (4, 4), (1, 8)])
+def test_a_map_that_is_read_in_fewer_pixels_has_the_mean_colour_of_each_square(
+    most: int, shrink: int
+) -> None:
+    joined = ScreenMap()
+    joined.add((0,), 37, -90, noise(1, 100, 150))
+    joined.add((0,), 300, 200, noise(2, 128, 90))  # 4 x 4 blocks, and 1 x 2
+    joined.add((1,), 128 * 5 + 3, 64, noise(3, 9, 200))
+    whole = joined.to_bytes()
+    found = ScreenMap.read(io.BytesIO(whole), most_blocks=most)
+    assert (found.shrink, found.maps()) == (shrink, [(0,), (1,)])
+    squares: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
+    for (map_id, x, y), colour in pixels_of(joined).items():
+        squares[map_id, x // shrink, y // shrink].append(colour)
+    expected = {
+        square: tuple(sum(channel) // len(colours) for channel in zip(*colours, strict=True))
+        for square, colours in squares.items()
+    }
+    again = {}
+    for (number,) in found.maps():
+        picture = found.picture((number,))
+        assert picture.shrink == shrink
+        assert picture.x % shrink == picture.y % shrink == 0 or shrink == 1
+        for row, column in np.argwhere(picture.seen).tolist():
+            at = (number, picture.x // shrink + column, picture.y // shrink + row)
+            again[at] = tuple(picture.pixels[row, column].tolist())
+    assert again == expected
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"x" * 100])

@@ -1,13 +1,23 @@
 """What the map of visited places adds to a forecast, beside the sizes of a map that is written."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from game_rl.places.place_counts import PICTURES_OF_A_RUN, PlacesFeature, SavedPlaces
+from game_rl.places.place_counts import (
+    PICTURES_OF_A_RUN,
+    PlaceCounts,
+    PlacesFeature,
+    SavedPlaces,
+    Visits,
+)
+from game_rl.places.screen_map import BLOCK_SIDE, MOST_BLOCKS, ScreenMap
 from game_rl.preflight.disk import predicted_checkpoint_bytes
 from game_rl.preflight.footprint import estimate
 from tests.places.test_place_counts import counted
@@ -67,5 +77,72 @@ def test_a_place_is_a_part_of_memory_checkpoints_and_logs(name: str) -> None:
         next(part.bytes for part in each.disk.parts if part.name.startswith("curves"))
         for each in (without, with_places)
     ]
-    pictures = PICTURES_OF_A_RUN * 22_000
-    assert logs[1] - logs[0] == pytest.approx(0.75 * len(saved) + pictures, rel=0.2)
+    pictures = PICTURES_OF_A_RUN * 60_000
+    screens = 24 * 4 * 1_400  # the 2 x 2 blocks of each room, compressed
+    assert logs[1] - logs[0] == pytest.approx(0.75 * len(saved) + pictures + screens, rel=0.2)
+
+
+@pytest.mark.parametrize("tensorboard", [True, False])
+def test_drawing_counts_between_updates_of_a_run_with_tensorboard(tensorboard: bool) -> None:
+    config = make_config(logging={"tensorboard": tensorboard})
+    phases = [
+        phase.name
+        for phase in estimate(config, HAS_PLACES).ram.phases
+        if "drawing the visited places" in {part.name for part in phase.parts}
+    ]
+    assert phases == (["collect"] if tensorboard else [])
+
+
+DRAW = """
+import resource, sys
+from pathlib import Path
+from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
+from game_rl.events import MilestoneReached
+from game_rl.files.run_dir import RunDir
+from game_rl.places.place_counts import parse_place_counts
+from game_rl.training.extensions import places_extension
+from game_rl.training.extensions.places_extension import PlacesCallback
+
+class Model:
+    logger = Logger("", [TensorBoardOutputFormat(sys.argv[2])])
+
+folder = Path(sys.argv[1])
+counts = parse_place_counts((folder / "places.npz").read_bytes())
+callback = PlacesCallback(counts, RunDir(folder), total_timesteps=1, title="", names={})
+callback.model = Model()
+callback.boundary_timesteps = 1
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+callback._draw()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_maps", [1, 64])
+def test_drawing_from_the_largest_file_of_screens_takes_no_more_than_is_counted(
+    tmp_path: Path, n_maps: int
+) -> None:
+    """The screens alone are 160 MiB."""
+    random = np.random.default_rng(0)
+    joined = ScreenMap()
+    offsets: dict[int, tuple[int, int]] = {}
+    noise = random.integers(0, 4, (8, BLOCK_SIDE, BLOCK_SIDE, 3), np.uint8) * 85
+    width = round((MOST_BLOCKS / n_maps) ** 0.5)
+    joined.pixels = 16
+    counts = PlaceCounts(("map", "x", "y"), offsets)
+    for number in range(n_maps):
+        offsets[number] = (number % 8 * 8 * width, number // 8 * 8 * width)
+        for block in range(MOST_BLOCKS // n_maps):
+            x, y = block % width * BLOCK_SIDE, block // width * BLOCK_SIDE
+            joined.add((number,), x, y, noise[block % 8])
+        xy = random.integers(0, 8 * width, (40_000 // n_maps, 2))
+        places = np.pad(xy, ((0, 0), (1, 0)), constant_values=number)
+        counts.add(Visits(places, np.ones(len(places), np.int64)), until=number + 1)
+    assert len(joined.to_bytes()) > 30_000_000
+    (tmp_path / "place_screens.npz").write_bytes(joined.to_bytes())
+    (tmp_path / "places.npz").write_bytes(counts.to_bytes())
+    words = [sys.executable, "-c", DRAW, str(tmp_path), str(tmp_path / "tensorboard")]
+    taken = int(subprocess.run(words, check=True, capture_output=True).stdout) * 1_024
+    run = HAS_PLACES.planned(make_config())
+    (part,) = PlacesFeature().pause_memory(run)
+    assert taken <= part.bytes

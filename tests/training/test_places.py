@@ -1,11 +1,13 @@
 """Trainings of a game with a place: its map is what a second, plain count of all envs says."""
 
+import io
 import json
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from stable_baselines3.common.callbacks import BaseCallback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -16,8 +18,11 @@ from game_rl.events import Resumed
 from game_rl.events.event_log import read_events
 from game_rl.files.run_dir import RunDir
 from game_rl.games.definition import load_game
+from game_rl.places.joined_maps import joined_maps
 from game_rl.places.place_counts import PlaceCounts
-from game_rl.places.places_picture import read_place_counts
+from game_rl.places.place_flags import place_flags
+from game_rl.places.places_picture import places_picture, read_place_counts
+from game_rl.places.screen_map import ScreenMap
 from game_rl.training.extensions.places_extension import saved_places
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
@@ -292,6 +297,30 @@ def test_twenty_pictures_go_to_tensorboard_and_a_resume_repeats_none(
             resume(config.run_dir, command(quiet()))
         drawn.append(pictures(RunDir(config.run_dir)))
     assert drawn[0] == drawn[1] == list(range(64, 1281, 64))
+
+
+def test_the_picture_in_tensorboard_has_names_and_the_flags_that_the_run_knows(
+    make_config: MakeConfig, game: Path
+) -> None:
+    text = game.read_text(encoding="utf-8") + "place_names: {1: the ring}\n"
+    game.write_text(text + "milestones: [player_x]\n", encoding="utf-8")
+    config = make_config("run", *settings(game))
+    train(config, command(quiet()))
+    run_dir = RunDir(config.run_dir)
+    shown = EventAccumulator(str(run_dir.tensorboard), {"images": 0}).Reload()
+    image = shown.Images("game/places")[-1]
+    assert image.step == 192
+    counts = read_place_counts(run_dir)
+    flags = place_flags(read_events(run_dir), PLACE, OFFSETS)
+    assert len(flags) > 1
+    joined = joined_maps(counts, ScreenMap(), pixels=1, names={1: "the ring"})
+    expected = places_picture(
+        counts, title="Tiny at timestep 192", side=480, joined=joined, flags=flags
+    )
+    with Image.open(io.BytesIO(image.encoded_image_string)) as found:
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    first = Image.open(io.BytesIO(shown.Images("game/places")[0].encoded_image_string))
+    assert 200 < first.height < expected.height, "fewer flags"
 
 
 def test_without_tensorboard_nothing_is_drawn(

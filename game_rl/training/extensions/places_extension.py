@@ -17,12 +17,14 @@ from game_rl.checkpoints.checkpoint_folder import CheckpointFolder
 from game_rl.config.schema import RunConfig
 from game_rl.envs.episode_tracker import TrackerMaker
 from game_rl.errors import CheckpointError, TrainingError
+from game_rl.events.event_log import read_events
 from game_rl.files.durable_files import write_atomic
 from game_rl.files.run_dir import RunDir
 from game_rl.files.saved import Saved
 from game_rl.games.definition import Game
-from game_rl.places.joined_maps import JoinedMap, joined_maps
+from game_rl.places.joined_maps import joined_maps
 from game_rl.places.place_counts import (
+    DRAWN_BLOCKS,
     PICTURES_OF_A_RUN,
     PLACES_FILE,
     PlaceCounts,
@@ -31,6 +33,7 @@ from game_rl.places.place_counts import (
     parse_place_counts,
     take_visits,
 )
+from game_rl.places.place_flags import place_flags
 from game_rl.places.places_picture import places_picture
 from game_rl.places.screen_map import read_screen_map
 from game_rl.training.extension import Extension, GivenCallback, RunParts
@@ -53,6 +56,7 @@ class PlacesCallback(BoundaryCallback):
         counts: what was counted so far; it is updated.
         total_timesteps: timesteps of the run.
         title: title of the pictures.
+        names: names of maps.
         every_timesteps: see BoundaryCallback.
     """
 
@@ -63,12 +67,14 @@ class PlacesCallback(BoundaryCallback):
         *,
         total_timesteps: int,
         title: str,
+        names: Mapping[int, str],
         every_timesteps: Sequence[int] = (),
     ) -> None:
         super().__init__(every_timesteps=every_timesteps)
         self.counts = counts
         self._run_dir = run_dir
         self._title = title
+        self._names = names
         self._pictures = Interval(max(1, total_timesteps // PICTURES_OF_A_RUN))
         self._due_s = 0.0
 
@@ -109,12 +115,17 @@ class PlacesCallback(BoundaryCallback):
         if not writers:
             return
         title = f"{self._title} at timestep {self.boundary_timesteps:,}"
-        screens = read_screen_map(self._run_dir.place_screens)  # if somebody had them joined
-        joined: Sequence[JoinedMap] = ()
-        if screens.maps():
-            names = screens.names
-            joined = joined_maps(self.counts, screens, pixels=screens.pixels, names=names)
-        picture = places_picture(self.counts, title=title, side=_SIDE, joined=joined)
+        file = self._run_dir.place_screens  # there if somebody had them joined
+        screens = read_screen_map(file, most_blocks=DRAWN_BLOCKS)
+        joined = joined_maps(
+            self.counts,
+            screens,
+            pixels=screens.pixels,
+            names=self._names,
+            most_cells=_SIDE,
+        )
+        flags = place_flags(read_events(self._run_dir), self.counts.names, self.counts.offsets)
+        picture = places_picture(self.counts, title=title, side=_SIDE, joined=joined, flags=flags)
         drawn = Image(np.asarray(picture), "HWC")
         for writer in writers:
             writer.write({_PICTURE: drawn}, {_PICTURE: ()}, self.boundary_timesteps)
@@ -131,6 +142,7 @@ class PlacesExtension(Extension):
             parts.run_dir,
             total_timesteps=parts.config.total_timesteps,
             title=parts.game.definition.title,
+            names=parts.game.map_names(),
             every_timesteps=parts.rhythm,
         )
 
