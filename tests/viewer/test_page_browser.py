@@ -429,10 +429,11 @@ _PLAY_AGAIN = """async ({every, count}) => {
   const shown = [];
   let now = 0;
   performance.now = () => now;
-  const timesteps = (screens) => screens.map(({timestep}) => timestep);
+  const timesteps = (screens) => [0, 1].map((at) => screens.find(({env}) => env === at).timestep);
   const replay = new Replay((screens) => shown.push([...timesteps(screens), now]));
   const take = (timestep) => {
-    for (const env of [0, 1]) replay.take([{env, timestep, packed: []}]);
+    const [one, other] = [0, 1].map((env) => [{env, timestep, packed: []}]);
+    for (const each of timestep % 2 ? [one, other] : [other, one]) replay.take(each);
   };
   for (; now <= every * count + 5000; now += 50) {
     const taken = now / every;
@@ -451,7 +452,7 @@ def test_pictures_play_again_once_none_has_come_for_a_third_of_a_second(
 ) -> None:
     """Those of agents that always take longer than that play again after a longer wait.
 
-    Messages on different agents are shown together, since all of them play at once.
+    Of each agent there is a picture each time, also where messages bring some agents alone.
     """
     shown = opened.open().evaluate(_PLAY_AGAIN, {"every": every, "count": 10})
     timesteps, other_timesteps, times = zip(*shown, strict=True)

@@ -1,7 +1,7 @@
 // The newest pictures of a run once more, while nothing new comes: the page then moves on without a stop.
 
-const MOST = 48; // moments, twelve seconds at four a second
-const MOST_BYTES = 8 << 20;
+const MOST = 48; // pictures of an agent, twelve seconds at four a second
+const MOST_BYTES = 8 << 20; // of all of them
 const AGAIN_EVERY_MS = 250;
 const STILL_AFTER_MS = 350; // without a new picture
 const LATE = 1.4; // times the usual wait for a picture, if that is longer: agents that are slow play on
@@ -9,43 +9,53 @@ const USUAL_OF = 9; // waits
 const FIRST_COUNT = 12;
 const LEAST_COUNT = 4;
 
-// onScreens(screens) gets the screens of one moment again.
+// onScreens(screens) gets one of the kept screens of each agent again.
 export class Replay {
   constructor(onScreens) {
     this.onScreens = onScreens;
-    this.kept = [];
-    this.bytes = 0;
+    this.kept = new Map(); // screens by agent, the newest last
+    this.moment = new Set(); // agents that have sent a screen since the first of them did
     this.learnsFrom = 0; // timesteps that the network learns from now
-    this.waits = [];
-    this.count = FIRST_COUNT; // pictures that the last wait took: from so far back it begins
+    this.waits = []; // between moments
+    this.count = FIRST_COUNT; // pictures that the last stop took: from so far back it begins
     this.played = 0;
   }
 
-  // New screens of agents that play; messages on different agents make one moment.
+  // New screens of agents that play; they may come in several messages, each on some of the agents.
   take(screens) {
+    const fresh = screens.filter((screen) => this.keep(screen));
+    if (!fresh.length) return;
+    if (this.played || fresh.some(({env}) => this.moment.has(env))) this.moment.clear();
+    if (!this.moment.size) this.begin();
+    for (const {env} of fresh) this.moment.add(env);
+  }
+
+  // Returns whether the screen is of another timestep than the agent's last one.
+  keep(screen) {
+    const known = this.kept.get(screen.env) ?? [];
+    this.kept.set(screen.env, known);
+    const isNew = known.at(-1)?.timestep !== screen.timestep;
+    if (!isNew) known.pop();
+    known.push(screen);
+    if (known.length > Math.min(MOST, Math.max(2, MOST_BYTES / (this.kept.size * screen.packed.length)))) known.shift();
+    return isNew;
+  }
+
+  begin() {
     const now = performance.now();
-    this.bytes += sizeOf(screens);
-    const last = this.kept.at(-1);
-    if (last && !this.played && screens.every(({env}) => last.every((screen) => screen.env !== env))) {
-      last.push(...screens);
-      return;
-    }
     if (this.takenAt != null) this.waits = [...this.waits, now - this.takenAt].slice(-USUAL_OF);
     this.takenAt = this.shownAt = now;
-    this.kept.push([...screens]);
-    while (this.kept.length > MOST || this.bytes > MOST_BYTES) this.bytes -= sizeOf(this.kept.shift());
     if (this.played) this.count = Math.max(LEAST_COUNT, this.played);
     this.played = 0;
   }
 
-  // Plays the next picture again if it is time to; to be called often.
+  // Plays the next pictures again if it is time to; to be called often.
   look() {
     const now = performance.now();
-    if (this.kept.length < 2 || now - this.shownAt < this.patience) return;
-    if (!this.played) this.at = Math.max(0, this.kept.length - this.count);
+    if (this.waits.length < 1 || now - this.shownAt < this.patience) return;
     this.shownAt = now;
-    this.onScreens(this.kept[this.at % this.kept.length]);
-    this.at += 1;
+    const next = (known) => known[(Math.max(0, known.length - this.count) + this.played) % known.length];
+    this.onScreens([...this.kept.values()].map(next));
     this.played += 1;
   }
 
@@ -59,8 +69,6 @@ export class Replay {
   end() {
     if (!this.played) return;
     this.played = 0;
-    this.onScreens([...new Map(this.kept.flat().map((screen) => [screen.env, screen])).values()]);
+    this.onScreens([...this.kept.values()].map((known) => known.at(-1)));
   }
 }
-
-const sizeOf = (screens) => screens.reduce((sum, {packed}) => sum + packed.length, 0);
