@@ -72,6 +72,7 @@ def test_an_agent_is_whole_small_and_names_no_place_of_its_author(name: str) -> 
     assert sum(path.stat().st_size for path in files) <= MOST_BYTES
     for path in files:
         assert _HOME.search(path.read_bytes()) is None, path
+    assert "\npip install ." in (folder / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", AGENTS)

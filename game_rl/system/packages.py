@@ -1,8 +1,8 @@
 """The packages that are installed: their versions, those that only some features need, and a digest
 of this package.
 
-Versions are read without importing a package. One that only some features need belongs to an extra
-of `pip install game_rl`.
+Versions are read without importing a package. One that only some features need belongs to an extra,
+which `pip install 'game_rl[NAME]'` adds where game_rl is installed.
 """
 
 import functools

@@ -99,6 +99,8 @@ def test_the_card_has_the_hubs_metadata_and_the_score_with_its_interval(
     assert success["name"] == f"success_rate, 95 % interval {low:.2f} to {high:.2f}"
     assert f"game-rl evaluate runs/ppo-tiny --episodes {EPISODES}" in text
     assert package.rom.sha1 in text
+    assert "pip install 'game_rl[hub] @ git+ADDRESS'" in text  # game_rl is in no package index
+    assert f"The processor: {package.processor}" in text
     assert results["n_eval_episodes"] == EPISODES == len(results["rewards"])
 
 
