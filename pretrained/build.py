@@ -35,18 +35,18 @@ class Recipe:
 
     Attributes:
         config: the config and the keys to override, as words of `game-rl train`.
-        explored_minutes: how long its game is explored before, into `explored/NAME`; 0: not.
+        explored_timesteps: for which its game is explored before, into `explored/NAME`; 0: not.
         deterministic: whether it takes its most probable actions.
     """
 
     config: tuple[str, ...]
-    explored_minutes: int = 0
+    explored_timesteps: int = 0
     deterministic: bool = True
 
 
 RECIPES = {
     "duel": Recipe(("duel_variables_ppo", "seed=100")),
-    "beacon": Recipe(("beacon_explored_variables_ppo",), explored_minutes=6),
+    "beacon": Recipe(("beacon_explored_variables_ppo",), explored_timesteps=2_200_000),
     "courier": Recipe(("courier_memory_ppo",)),
     "seasons": Recipe(
         (
@@ -72,9 +72,9 @@ def build(name: str, run: Path, folder: Path, overrides: Sequence[str] = ()) -> 
         _game_rl("train", "--resume", str(run))
     else:
         explored = Path("explored") / name
-        if recipe.explored_minutes and not explored.exists():
-            minutes = str(recipe.explored_minutes)
-            _game_rl("explore", name, "--output", str(explored), "--minutes", minutes)
+        if recipe.explored_timesteps and not explored.exists():
+            timesteps = str(recipe.explored_timesteps)
+            _game_rl("explore", name, "--output", str(explored), "--timesteps", timesteps)
         _game_rl("train", *recipe.config, f"run_dir={json.dumps(str(run))}", *overrides)
     best = replace(open_trained_run(run, "best"), deterministic=recipe.deterministic)
     _pack(name, best, folder)
