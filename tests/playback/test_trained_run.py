@@ -190,9 +190,8 @@ def test_another_game_file_is_played_and_its_changed_keys_are_named(
 ) -> None:
     folder = load_game("duel").folder
     text = (folder / "game.yaml").read_text(encoding="utf-8")
-    text = text.replace("title: Duel", "title: Mine").replace(
-        "path: duel.gb, ", "path: DIR/duel.gb, "
-    )
+    text = text.replace("title: Duel", "title: Mine").replace("weight: 0.5}", "weight: 0.75}")
+    text = text.replace("path: duel.gb, ", "path: DIR/duel.gb, ")
     file = tmp_path / "mine.yaml"
     file.write_text(
         text.replace("DIR", str(folder)).replace(": duel.sym", f": {folder}/duel.sym"),
@@ -202,5 +201,6 @@ def test_another_game_file_is_played_and_its_changed_keys_are_named(
     assert main(command) == 0
     shown = capsys.readouterr()
     (note,) = json.loads(shown.out)["notes"]
-    assert "game.yaml's title: Duel -> Mine" in note
+    assert "game.yaml's rewards.round_won.weight: 0.5 -> 0.75" in note
+    assert "title" not in note
     assert note in shown.err
