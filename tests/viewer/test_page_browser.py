@@ -623,8 +623,10 @@ def test_a_video_plays_by_itself_and_without_sound_unless_less_motion_is_wanted(
                 page.wait_for_timeout(1_000)
                 assert page.evaluate("document.querySelector('video').paused")
             assert page.evaluate("document.querySelector('video').muted")
-            name = "Clip replay.mp4: the policy at play"
-            assert page.get_attribute("video", "aria-label") == name
+            label = page.get_attribute("video", "aria-label")
+            shown = pretrained_agents()["duel"] / "best.mp4"
+            assert label == f"Clip {shown.name}: the best policy at play"
+            assert shown.exists()
             assert found.complaints == []
         finally:
             found.close()
