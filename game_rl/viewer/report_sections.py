@@ -3,15 +3,18 @@
 import base64
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
+from game_rl.checkpoints.run_game import open_game
 from game_rl.config.output_config import without_secrets
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import changed_keys
+from game_rl.errors import GameRLError
 from game_rl.events import Evaluated, Event, HintGiven, MilestoneReached
 from game_rl.events.run_view import success_interval
-from game_rl.places.joined_maps import JoinedMap, joined_maps
+from game_rl.places.joined_maps import joined_maps
 from game_rl.places.place_counts import parse_place_counts
 from game_rl.places.place_flags import place_flags
 from game_rl.places.places_picture import places_picture
@@ -287,17 +290,18 @@ def places_section(run: ShownRun) -> list[Html]:
     except (OSError, ValueError):
         return []
     screens = read_screen_map(run.run_dir.place_screens)
-    joined: list[JoinedMap] = []
-    if screens.maps():
-        joined = joined_maps(counts, screens, pixels=screens.pixels, names=screens.names)
+    names = screens.names
+    with suppress(GameRLError):
+        names = open_game(run.run_dir, run.config).map_names()
+    maps = joined_maps(counts, screens, pixels=screens.pixels, names=names)
     flags = place_flags(run.events, counts.names, counts.offsets)
-    picture = places_picture(counts, title=run.name, joined=joined, flags=flags)
+    picture = places_picture(counts, title=run.name, joined=maps, flags=flags)
     png = io.BytesIO()
     picture.save(png, "PNG")
     data = f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"
     shown = element("img", src=data, alt="Map of the visited places")
     image = element("div", shown, class_="wide picture map", tabindex="0")
-    if joined:
+    if screens.maps():
         return [section("Where the agents have been", "places", image)]
     how = element("code", f"game-rl places {quote(str(run.run_dir.root))}")
     tip = note(how, " draws the visits on the game's own screens, for the next report.")

@@ -1,5 +1,6 @@
 """Trainings of a game with a place: its map is what a second, plain count of all envs says."""
 
+import base64
 import io
 import json
 from collections import Counter
@@ -27,6 +28,8 @@ from game_rl.training.extensions.places_extension import saved_places
 from game_rl.training.session import TrainingSession, training_process
 from game_rl.training.train import resume, train
 from game_rl.vec_env.vec_env import SharedMemoryVecEnv
+from game_rl.viewer.report_sections import places_section
+from game_rl.viewer.shown_runs import read_run
 from tests.places.test_place_counts import as_counter
 from tests.tiny_run import TINY_GAME, MakeConfig, command
 from tests.training.forks import FILES, KINDS, fork_of, quiet
@@ -299,7 +302,7 @@ def test_twenty_pictures_go_to_tensorboard_and_a_resume_repeats_none(
     assert drawn[0] == drawn[1] == list(range(64, 1281, 64))
 
 
-def test_the_picture_in_tensorboard_has_names_and_the_flags_that_the_run_knows(
+def test_tensorboard_and_report_have_names_and_the_flags_that_the_run_knows(
     make_config: MakeConfig, game: Path
 ) -> None:
     text = game.read_text(encoding="utf-8") + "place_names: {1: the ring}\n"
@@ -319,6 +322,11 @@ def test_the_picture_in_tensorboard_has_names_and_the_flags_that_the_run_knows(
     )
     with Image.open(io.BytesIO(image.encoded_image_string)) as found:
         np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    (section,) = places_section(read_run(run_dir.root))
+    png = base64.b64decode(str(section).partition("base64,")[2].partition('"')[0])
+    of_report = places_picture(counts, title="run", joined=joined, flags=flags)
+    with Image.open(io.BytesIO(png)) as found:
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(of_report))
     first = Image.open(io.BytesIO(shown.Images("game/places")[0].encoded_image_string))
     assert 200 < first.height < expected.height, "fewer flags"
 
