@@ -28,8 +28,9 @@ _ROUND_BYTES = 16 * MIB
 _FIND_LINE_BYTES = 180
 _LINE_BYTES = 0.7
 # The maps of the game that are joined from screens: beacon's 24 rooms in memory, and the most. The
-# file is compressed.
+# file is compressed; those of beacon and seasons have 0.03 to 0.14 MB.
 _USUAL_MAP_BYTES = 8 * MIB
+_USUAL_MAP_FILE_BYTES = 140_000
 _MOST_MAP_BYTES = 160 * MIB
 
 
@@ -126,7 +127,7 @@ def forecast_of(
     lines = max(0.0, now.disk_bytes - _BASE64 * archive.written_bytes)
     lines += finds * _FIND_LINE_BYTES + timesteps * _LINE_BYTES
 
-    def taken(new_states: float, new_finds: float, map_bytes: int) -> Taken:
+    def taken(new_states: float, new_finds: float, maps: Taken) -> Taken:
         """Return what is taken with so many new states in memory, and so many in the file."""
         states = min(settings.most_bytes, archive.state_bytes + new_states * pace.state_bytes)
         held = max(0.0, states - archive.state_bytes) / pace.state_bytes
@@ -139,15 +140,15 @@ def forecast_of(
         if written > limit:
             disk = _BASE64 * (limit + states) + 2 * lines
         if has_map:
-            memory += map_bytes
-            disk += map_bytes
+            memory += maps.memory_bytes
+            disk += maps.disk_bytes
         return Taken(round(memory), round(disk))
 
     return ExploreForecast(
         pace=pace,
         timesteps=timesteps,
-        expected=taken(cells, finds, _USUAL_MAP_BYTES),
-        most=taken(timesteps, timesteps, _MOST_MAP_BYTES),
+        expected=taken(cells, finds, Taken(_USUAL_MAP_BYTES, _USUAL_MAP_FILE_BYTES)),
+        most=taken(timesteps, timesteps, Taken(_MOST_MAP_BYTES, _MOST_MAP_BYTES)),
         free=Taken(
             available.memory_bytes + now.memory_bytes, available.disk_bytes + now.disk_bytes
         ),

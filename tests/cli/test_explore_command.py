@@ -139,6 +139,19 @@ def test_cells_can_be_named_for_one_exploration_and_a_potential_reads_them_there
     assert found.potentials["near"].cell == cell
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "term"), [("seasons", "flag"), ("duel", "fight_won")])
+def test_the_cells_of_a_bundled_game_are_few_and_lead_to_a_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, term: str
+) -> None:
+    word = ["explore", name, "--output", str(tmp_path / "x"), "--timesteps", "8000", "--json"]
+    assert main(word) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert term in found["earned"]
+    assert found["best"]["success"]
+    assert 100 < found["cells"] < 1_000
+
+
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT for one process")
 def test_a_stop_says_that_the_round_is_saved(tmp_path: Path) -> None:
     word = [sys.executable, "-m", "game_rl", "explore", "beacon", "--processes", "1"]

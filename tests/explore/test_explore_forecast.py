@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from game_rl.cli.main import main
 from game_rl.explore.archive import Archive
+from game_rl.explore.exploration import Exploration
 from game_rl.explore.explore_forecast import ExploreForecast, Taken, forecast_of
 from game_rl.explore.trip import Pace
 from game_rl.places.screen_map import BLOCK_SIDE, MOST_BLOCKS
@@ -112,3 +113,11 @@ def test_maps_that_are_joined_from_screens_are_counted() -> None:
     assert with_map.most.memory_bytes - found.most.memory_bytes == MOST_BLOCKS * 5 * BLOCK_SIDE**2
     assert 0 < with_map.expected.memory_bytes - found.expected.memory_bytes < 160 * MIB
     assert with_map.most.disk_bytes > found.most.disk_bytes
+
+
+def test_the_file_of_maps_is_as_small_as_it_is(beacon: Exploration) -> None:
+    found = forecast(most_bytes=GIB, timesteps=10_000)
+    with_map = forecast(most_bytes=GIB, timesteps=10_000, has_map=True)
+    forecast_bytes = with_map.expected.disk_bytes - found.expected.disk_bytes
+    size = beacon.folder.place_screens.stat().st_size  # of few rooms
+    assert size / 2 < forecast_bytes < 200_000
