@@ -152,6 +152,7 @@ def test_the_cells_of_a_bundled_game_are_few_and_lead_to_a_success(
     assert 100 < found["cells"] < 1_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT for one process")
 def test_a_stop_says_that_the_round_is_saved(tmp_path: Path) -> None:
     word = [sys.executable, "-m", "game_rl", "explore", "beacon", "--processes", "1"]
