@@ -243,7 +243,7 @@ def test_the_screens_of_one_moment_end(run: RunDir, server: Watching) -> None:
                 game.step()  # which is drawn once somebody watches
                 heads.append(stream.message()[0])
             assert stream.answer.read() == b""
-        if heads[-1]["screens"]:
+        if len(heads[-1]["screens"]) == 4:  # fewer are of a look amid a step
             break
     assert [screen["pixels"] for screen in heads[-1]["screens"]] == ["key"] * 4
     game.close()
