@@ -105,7 +105,8 @@ def add_lineage(parser: argparse.ArgumentParser) -> None:
 def _lineage(arguments: argparse.Namespace) -> int:
     root, timesteps = named_checkpoint(arguments.run)
     if ExperimentDir(root).exists():
-        from game_rl.experiments.descent import descent, descent_json, descent_tree
+        from game_rl.cli.descent_tree import descent_tree
+        from game_rl.experiments.descent import descent, descent_json
 
         folder = find_experiment(root)
         records = read_records(folder)

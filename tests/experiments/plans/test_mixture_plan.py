@@ -10,11 +10,12 @@ import yaml
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from game_rl.cli.descent_tree import descent_tree
 from game_rl.config.experiments.experiment import Experiment, dump_experiment
 from game_rl.errors import ExperimentError
 from game_rl.events.event_log import EventFile, ExperimentEventLog
 from game_rl.experiments.controller import ExperimentRun
-from game_rl.experiments.descent import descent, descent_tree
+from game_rl.experiments.descent import descent
 from game_rl.experiments.experiment_dir import ExperimentDir, copied_after
 from game_rl.experiments.experiment_status import experiment_status
 from game_rl.experiments.experiment_tables import status_table
