@@ -19,7 +19,7 @@ RECENT = 30
 behind."""
 
 MOST_LEVELS = 12
-"""Levels of reward that are told apart where people see them."""
+"""Most levels of reward in `status`, on the page and in the report."""
 
 LEAST_EPISODES = 8
 """Episodes from a beginning on a route, before the one before it may follow."""

@@ -620,7 +620,7 @@ def test_a_video_plays_by_itself_and_without_sound_unless_less_motion_is_wanted(
             if motion == "no-preference":
                 wait_until(page, "document.querySelector('video').currentTime > 0.5")
             else:
-                page.wait_for_timeout(1_000)
+                assert not page.evaluate("document.querySelector('video').autoplay")
                 assert page.evaluate("document.querySelector('video').paused")
             assert page.evaluate("document.querySelector('video').muted")
             label = page.get_attribute("video", "aria-label")
