@@ -55,6 +55,7 @@ def test_every_example_whose_player_walks_through_kanto_has_it() -> None:
         if load_game(str(file), without_rom=True).definition.place
     ]
     assert sorted(with_place) == [file.parent for file in FILES]
+    assert len({file.read_bytes() for file in FILES}) == 1
 
 
 def test_the_observation_of_v2_is_that_of_its_source_where_it_differs() -> None:
