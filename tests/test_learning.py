@@ -13,19 +13,22 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("worker_processes")
-def test_a_short_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
-    """Train two fifths of the default run; random players win less than a fifth."""
+def test_the_default_run_wins_far_more_than_a_random_player(tmp_path: Path) -> None:
+    """Train until more than half of the fights are won; random players win less than a fifth.
+
+    A hundred new episodes or more confirm it. Processors round in different ways, so machines
+    differ in the timestep at which it happens.
+    """
     config = load_config(
         ROOT / "configs/duel_ppo.yaml",
         [
             f"run_dir={tmp_path / 'run'}",
-            "total_timesteps=61_440",
-            "evaluation.every_timesteps=10_240",
+            "stop_when={success_rate: 0.5, evaluations: 1, confirm_episodes: 100}",
+            "evaluation.final_episodes=1",
             "evaluation.baselines=false",
             "recording.episodes=0",
         ],
     )
     result = train(config, TrainCommand(stop=StopRequest()))
-    assert result.evaluation is not None
-    assert result.evaluation.success_rate is not None
-    assert result.evaluation.success_rate >= 0.5
+    assert result.ended_by.startswith("stop_when.success_rate")
+    assert result.timesteps < config.total_timesteps
