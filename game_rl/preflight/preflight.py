@@ -15,7 +15,8 @@ from game_rl.games.definition import Game
 from game_rl.preflight.disk import GrowthRow
 from game_rl.preflight.disk_plan import DiskPlan, lake_text, number_table, render_plan
 from game_rl.preflight.facts import EpisodeLengths, MeasuredLake, RunFacts, run_facts
-from game_rl.preflight.findings import CheckResult, Finding, explain, worst_first
+from game_rl.preflight.findings import CheckResult, Finding, worst_first
+from game_rl.preflight.fit_checks import FIT_CHECKS
 from game_rl.preflight.footprint import Footprint, Situation, Verdict, estimate, verdict
 from game_rl.preflight.memory import GpuFootprint, MemoryFootprint
 from game_rl.preflight.rendering import (
@@ -25,6 +26,7 @@ from game_rl.preflight.rendering import (
     share_text,
     verdict_line,
 )
+from game_rl.preflight.setting_checks import SETTING_CHECKS
 from game_rl.preflight.workload import (
     MeasuredSpeed,
     SpeedForecast,
@@ -36,6 +38,8 @@ from game_rl.system.machine import Machine
 from game_rl.system.units import counted, format_bytes, format_deviation, format_duration
 
 FootprintComparison = dict[str, dict[str, int | float]]
+
+CHECKS = (*FIT_CHECKS, *SETTING_CHECKS)
 
 
 @dataclass(frozen=True)
@@ -217,6 +221,11 @@ def report_of(
     timesteps_per_s = None if speed is None else speed.timesteps_per_s
     plan = footprint.disk.plan_at_speed(machine.installation_bytes, timesteps_per_s)
     return PreflightReport(machine, footprint, plan, explain(situation), speed)
+
+
+def explain(situation: Situation) -> tuple[CheckResult, ...]:
+    """Run every check; return each with what it compared."""
+    return tuple(CheckResult(check.__name__, check(situation)) for check in CHECKS)
 
 
 def compare_footprint(

@@ -7,8 +7,9 @@ import pytest
 from game_rl.config.schema import RunConfig
 from game_rl.games.screen_area import CropSpec
 from game_rl.preflight.facts import EpisodeLengths, RunFacts
-from game_rl.preflight.findings import Finding, explain, worst_first
+from game_rl.preflight.findings import Finding, worst_first
 from game_rl.preflight.footprint import Situation, estimate
+from game_rl.preflight.preflight import explain
 from game_rl.system.machine import Machine
 from game_rl.system.units import GIB
 

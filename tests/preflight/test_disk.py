@@ -33,7 +33,7 @@ from game_rl.preflight.disk import (
     lake_bytes,
     predicted_checkpoint_bytes,
 )
-from game_rl.preflight.findings import lake_outgrows_disk
+from game_rl.preflight.fit_checks import lake_outgrows_disk
 from game_rl.preflight.footprint import Situation, disk_verdict, estimate
 from game_rl.preflight.memory import network_of
 from game_rl.preflight.preflight import PreflightReport, preflight

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from game_rl.preflight.facts import EpisodeLengths
-from game_rl.preflight.findings import CHECKS, explain
 from game_rl.preflight.footprint import Situation
+from game_rl.preflight.preflight import CHECKS, explain
 from game_rl.preflight.rendering import render_checks
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB

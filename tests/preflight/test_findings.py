@@ -9,7 +9,7 @@ import pytest
 
 from game_rl.games.parts.part_format import PartFormat, Stretch
 from game_rl.preflight.facts import EpisodeLengths
-from game_rl.preflight.findings import CHECKS, Finding
+from game_rl.preflight.findings import Finding
 from game_rl.preflight.fixes import (
     Fix,
     apply_fix,
@@ -19,6 +19,7 @@ from game_rl.preflight.fixes import (
 )
 from game_rl.preflight.footprint import Situation, disk_verdict, ram_verdict, vram_verdict
 from game_rl.preflight.memory import together
+from game_rl.preflight.preflight import CHECKS
 from game_rl.system.placement import Gpu
 from game_rl.system.units import GIB, MIB, format_bytes
 from tests.preflight.conftest import check

@@ -9,8 +9,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.errors import ConfigError
 from game_rl.games.parts.part_format import PartFormat, Stretch
 from game_rl.preflight.facts import _check_grids
-from game_rl.preflight.findings import explain
 from game_rl.preflight.memory import network_of, ram_footprint, storage
+from game_rl.preflight.preflight import explain
 from tests.preflight.conftest import FACTS, check, make_config
 
 EVENTS = PartFormat("vector", (2_488,), 0, (Stretch(2_488, 1),))

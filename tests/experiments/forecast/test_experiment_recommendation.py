@@ -12,7 +12,7 @@ from game_rl.experiments.forecast.experiment_forecast import (
     experiment_preflight,
 )
 from game_rl.games.definition import load_game
-from game_rl.preflight.findings import CHECKS
+from game_rl.preflight.preflight import CHECKS
 from game_rl.preflight.recommendation import DISK_SIZES, RAM_SIZES
 from game_rl.preflight.workload import ExperimentSpeed, MeasuredSpeed
 from game_rl.system.machine import Machine
