@@ -23,7 +23,7 @@ def test_the_default_run_wins_far_more_than_a_random_player(tmp_path: Path) -> N
         ROOT / "configs/duel_ppo.yaml",
         [
             f"run_dir={tmp_path / 'run'}",
-            "stop_when={success_rate: 0.5, evaluations: 1, confirm_episodes: 100}",
+            "stop_when={success_rate: 0.5}",
             "evaluation.final_episodes=1",
             "evaluation.baselines=false",
             "recording.episodes=0",
