@@ -1,8 +1,10 @@
-"""Writing pictures of a screen as a GIF with little memory per picture, or as an MP4."""
+"""Pictures of a screen as a GIF, written with little memory per picture, or as an MP4."""
 
 import importlib
+import io
 import struct
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -77,6 +79,25 @@ def write_mp4(pictures: Iterable[Picture], seconds: float, path: Path) -> None:
                 container.mux(packet)
         for packet in stream.encode():
             container.mux(packet)
+
+
+def last_of_mp4(content: bytes) -> Image.Image:
+    """Return the last picture of an MP4.
+
+    Raises:
+        OSError: it is none, or is damaged.
+        UsageError: the package is missing that reads it.
+    """
+    check_extra("av", "a picture of an MP4")
+    av = importlib.import_module("av")
+    try:
+        with av.open(io.BytesIO(content)) as container:
+            container.seek(container.duration or 0)  # the key frame before the end
+            (last,) = deque(container.decode(video=0), maxlen=1)
+            picture: Image.Image = last.to_image()
+    except (av.FFmpegError, IndexError, ValueError) as error:  # the last two: it has no picture
+        raise OSError(f"it is no MP4, or is damaged ({error})") from None
+    return picture
 
 
 def save_clip(pictures: Iterable[Picture], seconds: float, output: Path) -> Path:

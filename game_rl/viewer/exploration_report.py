@@ -14,13 +14,12 @@ from game_rl.explore.explore_pictures import exploration_map, why_no_map
 from game_rl.explore.route import explored_game
 from game_rl.games.definition import Game
 from game_rl.look import BEST, CELLS, MAPS, PLACES
-from game_rl.system.units import MIB, format_bytes, format_duration
+from game_rl.system.units import format_duration
 from game_rl.viewer.panels import Panel, PlotLine, SeedCurve, thinned
-from game_rl.viewer.report_sections import plots_section
+from game_rl.viewer.report_sections import plots_section, shown_clip
 from game_rl.viewer.report_style import Html, element, note, report, section, table, tile
 
 _S_IN_HOUR = 3600
-_LARGEST_CLIP_BYTES = 24 * MIB
 _X_LABELS = {"timesteps": "timesteps", "frames": "emulator frames", "hours": "hours"}
 _STATES = {
     "exploring": ("exploring", "good"),
@@ -143,18 +142,10 @@ def _best_section(view: ExplorationView) -> Html:
 
 def _clip(folder: ExploreDir) -> Html | None:
     """Return the clip that `record --route best` has made, if there is one."""
-    for name, mime in (("best.mp4", "video/mp4"), ("best.gif", "image/gif")):
+    for name in ("best.mp4", "best.gif"):
         path = folder.root / name
-        if not path.is_file():
-            continue
-        if (size := path.stat().st_size) > _LARGEST_CLIP_BYTES:
-            return note(f"{path} has {format_bytes(size)}, which is too large for this page.")
-        data = f"data:{mime};base64,{base64.b64encode(path.read_bytes()).decode()}"
-        what = f"The best route, from {name}"
-        shown = element("img", src=data, alt=what)
-        if mime.startswith("video"):
-            shown = element("video", src=data, controls=True, muted=True, aria_label=what)
-        return element("div", shown, class_="card")
+        if path.is_file():
+            return element("div", shown_clip(path, f"The best route, from {name}"), class_="card")
     return None
 
 

@@ -21,7 +21,7 @@ from game_rl.episodes.logged_episodes import (
 )
 from game_rl.errors import GameRLError
 from game_rl.games.definition import Game
-from game_rl.playback.clip import save_clip
+from game_rl.playback.clip import last_of_mp4, save_clip
 from game_rl.playback.episode_replay import config_of, replayed
 from game_rl.playback.shown_episode import hold_pictures, in_a_row
 from game_rl.system.units import counted
@@ -163,15 +163,22 @@ def save_episode(chosen: LoggedEpisodes, game: Game, output: Path, *, most_s: fl
     return save_clip(islice(pictures, int(most_s / seconds)), seconds, output)
 
 
-def still_of(gif: bytes) -> bytes:
-    """Return the last picture of a GIF as a PNG, for paper and for readers who want no motion.
+def still_of(clip: bytes, suffix: str) -> bytes:
+    """Return the last picture of a clip as a PNG, for paper and for readers who want no motion.
+
+    Args:
+        suffix: `.gif` or `.mp4`.
 
     Raises:
-        OSError: it is no GIF.
+        OSError: it is no such clip, or is damaged.
+        UsageError: the package is missing that reads an MP4.
     """
+    if suffix == ".mp4":
+        last = last_of_mp4(clip)
+    else:
+        with Image.open(io.BytesIO(clip)) as pictures:
+            for picture in ImageSequence.Iterator(pictures):
+                last = picture.copy()
     file = io.BytesIO()
-    with Image.open(io.BytesIO(gif)) as pictures:
-        for picture in ImageSequence.Iterator(pictures):
-            last = picture.copy()
-        last.convert("P", palette=Image.Palette.ADAPTIVE).save(file, format="PNG")
+    last.convert("P", palette=Image.Palette.ADAPTIVE).save(file, format="PNG")
     return file.getvalue()

@@ -11,7 +11,7 @@ from game_rl.checkpoints.run_game import open_game
 from game_rl.config.output_config import without_secrets
 from game_rl.config.schema import RunConfig
 from game_rl.config.strict_model import changed_keys
-from game_rl.errors import GameRLError
+from game_rl.errors import GameRLError, UsageError
 from game_rl.events import Evaluated, Event, HintGiven, MilestoneReached
 from game_rl.events.run_view import success_interval
 from game_rl.places.joined_maps import joined_maps
@@ -30,6 +30,7 @@ from game_rl.viewer.run_story import in_percent, percent_interval
 from game_rl.viewer.shown_runs import ShownRun
 
 _LARGEST_CLIP_BYTES = 24 * MIB
+_TYPES = {".gif": "image/gif", ".mp4": "video/mp4"}  # of clips
 _VERDICTS = {
     "fits": "the run fits the machine",
     "tight": "the run fits the machine, but only just",
@@ -65,41 +66,64 @@ def _played_card(clip: ReportClip) -> Html:
     return element(
         "div",
         element("h3", clip.title),
-        _moving(clip.gif, f"{clip.title}: the agent at play"),
+        _moving(clip.gif, ".gif", f"{clip.title}: the agent at play"),
         element("p", clip.about, class_="muted"),
         class_="card",
     )
 
 
-def _moving(gif: bytes, what: str) -> Html:
-    """Return a GIF, and its last picture for paper and for readers who want no motion."""
-    moving = element("img", src=_data("image/gif", gif), alt=what, class_="moving")
+def _moving(clip: bytes, suffix: str, what: str) -> Html:
+    """Return a GIF or an MP4, and its last picture for paper.
+
+    The picture also stands for an MP4 before it plays, and for a GIF where readers want no motion.
+    """
+    still: str | None = None
+    missing = Html("")
     try:
-        still = still_of(gif)
+        still = _data("image/png", still_of(clip, suffix))
     except OSError:
-        return moving
-    return joined(moving, element("img", src=_data("image/png", still), alt=what, class_="still"))
+        pass  # the browser shows what it can
+    except UsageError as error:
+        missing = note(f"On paper it may be empty: {error}")
+    data = _data(_TYPES[suffix], clip)
+    if suffix == ".gif":
+        moving = element("img", src=data, alt=what, class_="moving")
+    else:
+        moving = element(
+            "video",
+            src=data,
+            poster=still or False,
+            controls=True,
+            muted=True,
+            loop=True,
+            aria_label=what,
+            class_="moving",
+        )
+    if still is None:
+        return joined(moving, missing)
+    return joined(moving, element("img", src=still, alt=what, class_="still"))
 
 
 def _data(mime: str, content: bytes) -> str:
     return f"data:{mime};base64,{base64.b64encode(content).decode()}"
 
 
+def shown_clip(clip: Path, what: str) -> Html:
+    """Return a clip that is a file, unless it is too large for a page."""
+    if (size := clip.stat().st_size) > _LARGEST_CLIP_BYTES:
+        return note(f"{clip} has {format_bytes(size)}, which is too large for this page.")
+    return _moving(clip.read_bytes(), clip.suffix, what)
+
+
 def _clip_card(folder: Path, run: str) -> Html:
     """Return a card with the best policy's clip or, without one, the newest of a folder."""
-    found = [path for path in folder.glob("*.*") if path.suffix in (".gif", ".mp4")]
+    found = [path for path in folder.glob("*.*") if path.suffix in _TYPES]
     clip = min(found, key=lambda path: (path.stem != "best", -path.stat().st_mtime), default=None)
-    what = "" if clip is None else f"The agent at play, from {clip.name}"
     if clip is None:
         how = element("code", "game-rl record ", run)
         content = note("No clip was recorded. ", how, " makes one for the next report.")
-    elif (size := clip.stat().st_size) > _LARGEST_CLIP_BYTES:
-        content = note(f"{clip} has {format_bytes(size)}, which is too large for this page.")
-    elif clip.suffix == ".gif":
-        content = _moving(clip.read_bytes(), what)
     else:
-        data = _data("video/mp4", clip.read_bytes())
-        content = element("video", src=data, controls=True, muted=True, loop=True, aria_label=what)
+        content = shown_clip(clip, f"The agent at play, from {clip.name}")
     return element("div", element("h3", "Clip"), content, class_="card")
 
 

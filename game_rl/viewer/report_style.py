@@ -113,7 +113,7 @@ figure > svg text { font-family: inherit; }
   border-radius: 6px; display: block; }
 .card img.still { display: none; }
 @media (prefers-reduced-motion: reduce) {
-  .card img.still { display: block; } .card img.moving { display: none; }
+  .card img.moving + .still { display: block; } .card img.moving { display: none; }
 }
 .wide { overflow-x: auto; margin: 8px 0; }
 .picture img { display: block; max-width: 100%; min-width: 540px; border-radius: 6px; }
@@ -173,7 +173,7 @@ _PRINT = """
   nav { display: none; } h2 { break-after: avoid; }
   .figures { grid-template-columns: 1fr 1fr; } .family { max-width: 100%; height: auto; }
   .columns { grid-template-columns: 1fr 1fr 1fr; }
-  .card img.still:not(.moving) { display: block; } .card img.moving:has(+ .still) { display: none; }
+  .card img.still { display: block; } .card .moving:has(+ .still) { display: none; }
   .tile, .card, tr, .bars { break-inside: avoid; }
   details::details-content { content-visibility: visible; height: auto; }
   details.whole { display: none; }

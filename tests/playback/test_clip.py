@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image, ImageSequence
 
-from game_rl.playback.clip import write_gif, write_mp4
+from game_rl.playback.clip import last_of_mp4, write_gif, write_mp4
 
 Pictures = list[NDArray[np.uint8]]
 
@@ -87,3 +87,19 @@ def test_an_mp4_has_a_frame_for_each_picture_in_colours_that_come_close(tmp_path
     assert [frame.shape for frame in frames] == [(288, 320, 3)] * 3
     for frame, colour in zip(frames, colours, strict=True):
         assert np.abs(frame.astype(int) - colour).mean() < 8
+
+
+def test_the_last_picture_of_an_mp4_is_found_however_long_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "clip.mp4"
+    for n in (1, 2, 600):
+        shades = np.linspace(20, 240, n).astype(np.uint8)
+        write_mp4((np.full((144, 160, 3), shade) for shade in shades), 1 / 15, file)
+        with av.open(str(file)) as container:
+            *_, last = container.decode(video=0)
+        np.testing.assert_array_equal(
+            last_of_mp4(file.read_bytes()), last.to_ndarray(format="rgb24")
+        )
+    content = file.read_bytes()
+    for damaged in (b"", b"an mp4", content[: len(content) // 2]):
+        with pytest.raises(OSError, match="it is no MP4, or is damaged"):
+            last_of_mp4(damaged)

@@ -37,7 +37,7 @@ class ReadPage(HTMLParser):
             assert not name.startswith("on"), name
             if name == "id":
                 self.ids.append(value or "")
-            if name in ("src", "href", "xlink:href", "srcset", "data", "action"):
+            if name in ("src", "href", "xlink:href", "srcset", "poster", "data", "action"):
                 self.links.append(value or "")
 
     def handle_endtag(self, tag: str) -> None:

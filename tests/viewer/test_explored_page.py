@@ -1,18 +1,25 @@
 """An exploration in report, page and status: what they show is what its files hold."""
 
+import base64
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from game_rl.cli.main import main
 from game_rl.explore.exploration import Exploration
+from game_rl.explore.explore_dir import ExploreDir
 from game_rl.games.definition import load_game
+from game_rl.playback.clip import write_gif, write_mp4
+from game_rl.viewer.exploration_report import exploration_report
+from game_rl.viewer.report_clips import still_of
 from tests.explore.explored_beacon import explore_beacon
-from tests.viewer.html_page import ReadPage
+from tests.viewer.html_page import ReadPage, read_page
 from tests.viewer.live_run import Watching, watching
 from tests.viewer.test_page_browser import _ROLES, Opened, wait_until
 from tests.viewer.test_page_browser import chromium as chromium
@@ -40,6 +47,19 @@ def test_the_report_has_everything_in_one_file(explored: Exploration, tmp_path: 
     assert page.tags.count("svg") == 3  # cells and places, maps, best reward
     assert page.tags.count("img") == 3  # the best way, the map, the sheet
     assert all(link.startswith(("#", "data:")) for link in page.links)
+
+
+@pytest.mark.parametrize(("name", "write"), [("best.mp4", write_mp4), ("best.gif", write_gif)])
+def test_the_report_has_the_recorded_route_and_its_last_picture_for_paper(
+    explored: Exploration, tmp_path: Path, name: str, write: Any
+) -> None:
+    clip = shutil.copytree(explored.folder.root, tmp_path / "explored") / name
+    write([np.full((144, 160, 3), 90, np.uint8)], 0.1, clip)
+    page = read_page(exploration_report(ExploreDir(clip.parent)))
+    is_video = clip.suffix == ".mp4"
+    assert page.tags.count("video") == is_video
+    still = base64.b64encode(still_of(clip.read_bytes(), clip.suffix)).decode()
+    assert page.links.count(f"data:image/png;base64,{still}") == 1 + is_video  # the poster
 
 
 def test_the_map_alone_is_a_picture_with_or_without_screens(

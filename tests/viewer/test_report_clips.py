@@ -30,7 +30,7 @@ def test_they_are_the_first_episode_and_the_extremes_of_the_final_evaluation(
     assert f"reward {max(rewards):.2f}" in best.about
     assert f"reward {min(rewards):.2f}" in worst.about
     for clip in (early, best, worst):
-        still = Image.open(io.BytesIO(still_of(clip.gif))).convert("RGB")
+        still = Image.open(io.BytesIO(still_of(clip.gif, ".gif"))).convert("RGB")
         *_, last = ImageSequence.all_frames(Image.open(io.BytesIO(clip.gif)))
         assert still.tobytes() == last.convert("RGB").tobytes()
     text = read_page(run_report(tiny, clips=(early, best, worst))).text

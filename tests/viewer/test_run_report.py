@@ -4,9 +4,11 @@ import json
 import os
 import re
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from game_rl.events import (
@@ -20,6 +22,7 @@ from game_rl.events import (
 )
 from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
+from game_rl.playback.clip import write_mp4
 from game_rl.viewer import report_sections
 from game_rl.viewer.followed_run import machine_use
 from game_rl.viewer.run_report import run_report, state_of
@@ -143,7 +146,26 @@ def test_the_newest_clip_is_shown_if_there_is_none_of_the_best(tmp_path: Path) -
         (run_dir.videos / name).write_bytes(name.encode())
         os.utime(run_dir.videos / name, (second, second))
     found = read_page(run_report(read_run(run_dir.root)))
-    assert [link for link in found.links if link.startswith("data:video/mp4")]
+    (clip,) = [link for link in found.links if link.startswith("data:")]
+    assert clip.startswith("data:video/mp4")  # it is damaged, and has no picture
+
+
+def test_an_mp4_has_a_picture_unless_the_package_is_missing_that_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = write_run(tmp_path / "run", seed=0, final=0.9)
+    run_dir.videos.mkdir()
+    write_mp4([np.full((144, 160, 3), 90, np.uint8)], 0.1, run_dir.videos / "best.mp4")
+    found = read_page(run_report(read_run(run_dir.root)))
+    clip, poster, still = [link for link in found.links if link.startswith("data:")]
+    assert clip.startswith("data:video/mp4;base64,")
+    assert poster == still
+    assert still.startswith("data:image/png;base64,")
+    assert "game_rl[video]" not in found.text
+    monkeypatch.setitem(sys.modules, "av", None)
+    found = read_page(run_report(read_run(run_dir.root)))
+    assert [link for link in found.links if link.startswith("data:")] == [clip]
+    assert "pip install 'game_rl[video]'" in found.text
 
 
 def test_milestones_and_hints_have_their_tables(tmp_path: Path) -> None:
