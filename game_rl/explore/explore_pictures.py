@@ -14,7 +14,7 @@ from game_rl.explore.trip import Gain
 from game_rl.game_check.sheets import Moment, contact_sheet
 from game_rl.games.definition import Game
 from game_rl.places.joined_maps import JoinedMap, joined_maps
-from game_rl.places.places_picture import SIDE, places_picture
+from game_rl.places.places_picture import SIDE, drawn_blocks, places_picture
 from game_rl.places.screen_map import read_screen_map
 from game_rl.system.units import counted
 
@@ -104,7 +104,7 @@ def exploration_map(
         return None
     joined: list[JoinedMap] = []
     on_screens = None if plain else view.place_counts_on_screens()
-    screens = read_screen_map(view.folder.place_screens)
+    screens = read_screen_map(view.folder.place_screens, most_blocks=drawn_blocks(side))
     if on_screens is not None and screens.maps():
         counts = on_screens
         joined = joined_maps(

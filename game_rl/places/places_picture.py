@@ -20,10 +20,12 @@ from game_rl.places.joined_maps import Colours, JoinedMap
 from game_rl.places.place_counts import MapId, MapPoint, PlaceCounts, parse_place_counts
 from game_rl.places.place_flags import PlaceFlag, draw_flags
 from game_rl.places.place_layers import FADING, PlaceLayer, layers, readable
+from game_rl.places.screen_map import BLOCK_SIDE
 
 SIDE = 1_000
 """Of all maps together, in pixels."""
 MOST_LAYERS = 64
+"""Maps in a picture, at most."""
 _GAP = 12
 _MARGIN = 16
 _TEXT_HEIGHT = 14
@@ -228,6 +230,14 @@ def places_picture(
         corner = (_MARGIN + number // n_rows * column, listed + number % n_rows * _TEXT_HEIGHT)
         draw.text(corner, line, fill=INK if flag in reached else _FAINT)
     return picture
+
+
+def drawn_blocks(side: int = SIDE) -> int:
+    """Return from how many blocks of screens such a picture is drawn: 43 MiB for 1,000 pixels.
+
+    They have nine times its pixels, because many maps may be left out.
+    """
+    return -(-9 * side**2 // BLOCK_SIDE**2)
 
 
 def _draw_walk(draw: ImageDraw.ImageDraw, ways: Sequence[tuple[int, int]]) -> None:

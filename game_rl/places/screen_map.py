@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
@@ -193,38 +194,61 @@ class ScreenMap:
             OSError: the file cannot be read.
             ValueError: it is no such file, or is damaged.
         """
+        parts = cls.read_each(file, most_blocks=most_blocks)
+        found = next(parts)
+        for part in parts:
+            found._blocks.update(part._blocks)
+        return found
+
+    @classmethod
+    def read_each(cls, file: BinaryIO | Path, *, most_blocks: int | None = None) -> Iterator[Self]:
+        """Yield what `read` returns in parts: first without any map, then each map alone.
+
+        Raises:
+            OSError, ValueError: as `read`.
+        """
         try:
             with zipfile.ZipFile(file) as archive:
-                return cls._of_archive(archive, most_blocks)
+                yield from cls._of_archive(archive, most_blocks)
         except (KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(f"it is not a file of a map's screens ({error})") from None
         except ValidationError as error:
             raise ValueError(f"its description is damaged ({error.error_count()} faults)") from None
 
     @classmethod
-    def _of_archive(cls, archive: zipfile.ZipFile, most_blocks: int | None) -> Self:
+    def _of_archive(cls, archive: zipfile.ZipFile, most_blocks: int | None) -> Iterator[Self]:
         keys, text = (_array(archive, name) for name in (_KEYS, _ABOUT))
         about = _About.model_validate_json(text.tobytes())
         shape = (len(keys), about.n_map_variables + 2)
         if keys.dtype != np.int64 or keys.shape != shape or len(keys) > MOST_BLOCKS:
             raise ValueError("its arrays have the wrong shape or type")
+        tuples = [tuple(key) for key in keys.tolist()]
+        n_blocks = sum(height * width for height, width in _sizes(tuples))
+        shrink = 1
+        while most_blocks and n_blocks > most_blocks * shrink**2 < n_blocks * BLOCK_SIDE**2:
+            shrink *= 2
+        yield cls._part(about, shrink)
+        colours = _blocks(archive, _COLOURS, np.uint32, len(keys))
+        votes = _blocks(archive, _VOTES, np.uint8, len(keys))
+        blocks = zip(tuples, colours, votes, strict=True)
+        for _, own in groupby(blocks, key=lambda each: each[0][:-2]):
+            found = cls._part(about, shrink)
+            for key, own_colours, own_votes in own:
+                if not own_votes.any():
+                    raise ValueError("it has empty blocks")
+                block = _Block()
+                block.colours = own_colours
+                block.votes = own_votes
+                found._blocks[key] = block if shrink == 1 else block.shrunk(shrink)
+            yield found
+
+    @classmethod
+    def _part(cls, about: _About, shrink: int) -> Self:
         found = cls()
         found.episode = about.episode
         found.pixels = about.pixels
         found.names = about.names
-        tuples = [tuple(key) for key in keys.tolist()]
-        n_blocks = sum(height * width for height, width in _sizes(tuples))
-        while most_blocks and n_blocks > most_blocks * found.shrink**2 < n_blocks * BLOCK_SIDE**2:
-            found.shrink *= 2
-        colours = _blocks(archive, _COLOURS, np.uint32, len(keys))
-        votes = _blocks(archive, _VOTES, np.uint8, len(keys))
-        for key, own_colours, own_votes in zip(tuples, colours, votes, strict=True):
-            if not own_votes.any():
-                raise ValueError("it has empty blocks")
-            block = _Block()
-            block.colours = own_colours
-            block.votes = own_votes
-            found._blocks[key] = block if found.shrink == 1 else block.shrunk(found.shrink)
+        found.shrink = shrink
         return found
 
     def picture(self, map_id: MapId) -> MapPicture:
@@ -363,14 +387,21 @@ def screen_map_json(file: Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def _screen_map_json(file: Path, changed_ns: int) -> dict[str, Any]:
-    joined = read_screen_map(file)
-    maps = []
-    for map_id in joined.maps():
-        picture = joined.picture(map_id)
-        alpha = np.where(picture.seen, 255, 0).astype(np.uint8)[..., None]
-        png = io.BytesIO()
-        Image.fromarray(np.concatenate((picture.pixels, alpha), axis=-1)).save(png, "PNG")
-        text = base64.b64encode(png.getvalue()).decode()
-        maps.append({"map": list(map_id), "x": picture.x, "y": picture.y, "png": text})
+    joined = ScreenMap()
+    maps: list[dict[str, Any]] = []
+    try:
+        for joined in ScreenMap.read_each(file):
+            maps += [_map_json(map_id, joined.picture(map_id)) for map_id in joined.maps()]
+    except (OSError, ValueError):
+        joined = ScreenMap()
+        maps = []
     found = {"pixels": joined.pixels, "names": joined.names, "maps": maps}
     return {**found, "version": f"{changed_ns}"}
+
+
+def _map_json(map_id: MapId, picture: MapPicture) -> dict[str, Any]:
+    alpha = np.where(picture.seen, 255, 0).astype(np.uint8)[..., None]
+    png = io.BytesIO()
+    Image.fromarray(np.concatenate((picture.pixels, alpha), axis=-1)).save(png, "PNG")
+    text = base64.b64encode(png.getvalue()).decode()
+    return {"map": list(map_id), "x": picture.x, "y": picture.y, "png": text}

@@ -17,7 +17,7 @@ from game_rl.events.run_view import success_interval
 from game_rl.places.joined_maps import joined_maps
 from game_rl.places.place_counts import parse_place_counts
 from game_rl.places.place_flags import place_flags
-from game_rl.places.places_picture import places_picture
+from game_rl.places.places_picture import drawn_blocks, places_picture
 from game_rl.places.screen_map import read_screen_map
 from game_rl.statistics import wilson_interval
 from game_rl.system.units import MIB, format_bytes, format_deviation, format_duration
@@ -313,7 +313,7 @@ def places_section(run: ShownRun) -> list[Html]:
         counts = parse_place_counts(run.run_dir.places.read_bytes())
     except (OSError, ValueError):
         return []
-    screens = read_screen_map(run.run_dir.place_screens)
+    screens = read_screen_map(run.run_dir.place_screens, most_blocks=drawn_blocks())
     names = screens.names
     with suppress(GameRLError):
         names = open_game(run.run_dir, run.config).map_names()

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from game_rl.explore.exploration import Exploration
+from game_rl.explore.exploration_view import ExplorationView
 from game_rl.explore.explore_dir import ExploreDir
-from game_rl.explore.explore_pictures import furthest, shown_cells, way_moments
+from game_rl.explore.explore_pictures import exploration_map, furthest, shown_cells, way_moments
 from game_rl.explore.trip import Gain
-from tests.explore.explored_beacon import SETTINGS, explore_beacon
+from tests.explore.explored_beacon import BEACON, SETTINGS, explore_beacon
+from tests.places.test_screen_map import traced_peak, write_rooms
 
 _POINTS = st.lists(st.tuples(*3 * [st.integers(0, 3)]), min_size=1, max_size=12)
 
@@ -62,3 +64,14 @@ def test_drawing_changes_nothing_in_the_archive(beacon: Exploration, tmp_path: P
     with Image.open(beacon.folder.best_picture) as picture:
         assert picture.size[0] > 160
     shutil.rmtree(tmp_path / "x")
+
+
+@pytest.mark.slow
+def test_the_map_is_drawn_from_fewer_pixels_than_its_screens_have(
+    beacon: Exploration, tmp_path: Path
+) -> None:
+    folder = ExploreDir(shutil.copytree(beacon.folder.root, tmp_path / "x"))
+    size = write_rooms(folder.place_screens, 40)
+    view = ExplorationView(folder, BEACON.definition.place, {})
+    view.refresh()
+    assert traced_peak(lambda: exploration_map(view, BEACON, title="")) < size

@@ -1,18 +1,23 @@
 """Maps joined from screens, against a plain list of the colours that each pixel had."""
 
+import base64
 import io
+import tracemalloc
 from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from PIL import Image
 
 from game_rl.games.conditions import Condition
 from game_rl.games.screen_area import CropSpec, PlaceScreen
 from game_rl.places import screen_map
-from game_rl.places.screen_map import ScreenMap
+from game_rl.places.screen_map import BLOCK_SIDE, ScreenMap, screen_map_json
 
 Seen = dict[tuple[int, ...], list[tuple[int, ...]]]  # the colours of each pixel, as they came
 
@@ -35,6 +40,25 @@ def pixels_of(joined: ScreenMap) -> dict[tuple[int, ...], tuple[int, ...]]:
             colour = picture.pixels[row, column].tolist()
             found[(*map_id, picture.x + column, picture.y + row)] = tuple(colour)
     return found
+
+
+def write_rooms(file: Path, n: int) -> int:
+    """Write rooms of 4 x 4 blocks, and return the bytes of their arrays."""
+    joined = ScreenMap()
+    for number in range(n):
+        joined.add((number,), 0, 0, np.tile(noise(number, 16, 16), (32, 32, 1)))
+    file.write_bytes(joined.to_bytes())
+    return n * 16 * BLOCK_SIDE**2 * 5
+
+
+def traced_peak(call: Callable[[], object]) -> int:
+    """Call, and return the most bytes that Python and NumPy held meanwhile."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 STEPS = st.lists(
@@ -150,3 +174,18 @@ def test_where_a_screen_lies_on_its_map(
     shown: PlaceScreen, expected: tuple[int, int] | None
 ) -> None:
     assert shown.shown_at((2, 5, 9), {"camera": 300, "battle": 0}) == expected
+
+
+def test_the_page_gets_every_map_and_one_at_a_time_is_in_memory(tmp_path: Path) -> None:
+    file = tmp_path / "place_screens.npz"
+    size = write_rooms(file, 8)
+    whole = ScreenMap.read(file)
+    assert traced_peak(lambda: screen_map_json(file)) < size
+    found = screen_map_json(file)["maps"]
+    assert [tuple(each["map"]) for each in found] == whole.maps()
+    for each in found:
+        picture = whole.picture(tuple(each["map"]))
+        with Image.open(io.BytesIO(base64.b64decode(each["png"]))) as png:
+            np.testing.assert_array_equal(np.asarray(png)[..., :3], picture.pixels)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert screen_map_json(file)["maps"] == []

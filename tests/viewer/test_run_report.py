@@ -22,13 +22,16 @@ from game_rl.events import (
 )
 from game_rl.events.event_log import EventFile
 from game_rl.files.run_dir import RunDir
+from game_rl.places.place_counts import PlaceCounts, Visits
 from game_rl.playback.clip import write_mp4
 from game_rl.viewer import report_sections
 from game_rl.viewer.followed_run import machine_use
+from game_rl.viewer.report_sections import places_section
 from game_rl.viewer.run_report import run_report, state_of
 from game_rl.viewer.run_story import in_percent
 from game_rl.viewer.shown_runs import ShownRun, read_run
 from tests.experiments.compare.fake_runs import write_run
+from tests.places.test_screen_map import traced_peak, write_rooms
 from tests.tiny_run import MakeConfig, train_once
 from tests.viewer.html_page import read_page
 
@@ -166,6 +169,17 @@ def test_an_mp4_has_a_picture_unless_the_package_is_missing_that_reads_it(
     found = read_page(run_report(read_run(run_dir.root)))
     assert [link for link in found.links if link.startswith("data:")] == [clip]
     assert "pip install 'game_rl[video]'" in found.text
+
+
+@pytest.mark.slow
+def test_a_map_is_drawn_from_fewer_pixels_than_its_screens_have(tmp_path: Path) -> None:
+    run_dir = write_run(tmp_path / "run", seed=0, final=0.9)
+    counts = PlaceCounts(("room", "x", "y"), {})
+    counts.add(Visits(np.array([[0, 3, 4]]), np.array([1])), until=1)
+    run_dir.places.write_bytes(counts.to_bytes())
+    size = write_rooms(run_dir.place_screens, 40)
+    run = read_run(run_dir.root)
+    assert traced_peak(lambda: places_section(run)) < size
 
 
 def test_milestones_and_hints_have_their_tables(tmp_path: Path) -> None:
