@@ -11,7 +11,7 @@ from game_rl.explore.archive import CellRecord
 from game_rl.explore.exploration_view import ExplorationView
 from game_rl.explore.explore_dir import ExploreSettings
 from game_rl.explore.trip import Gain
-from game_rl.game_check.sheets import Moment, contact_sheet
+from game_rl.game_check.sheets import Moment, contact_sheet, contact_sheet_text
 from game_rl.games.definition import Game
 from game_rl.places.joined_maps import JoinedMap, joined_maps
 from game_rl.places.places_picture import SIDE, drawn_blocks, places_picture
@@ -20,8 +20,6 @@ from game_rl.system.units import counted
 
 MOST_SCREENS = 40
 """Screens on a sheet."""
-_LETTERS = 26
-"""Of a label, which is as wide as a screen."""
 
 
 def shown_cells(cells: Sequence[CellRecord], settings: ExploreSettings) -> list[CellRecord]:
@@ -71,7 +69,8 @@ def cell_moment(record: CellRecord, screen: NDArray[np.uint8]) -> Moment:
 def png_of(moments: Sequence[Moment]) -> bytes:
     """Return a contact sheet as a PNG."""
     file = io.BytesIO()
-    contact_sheet(moments).save(file, format="PNG", optimize=True)
+    text = contact_sheet_text(moments)
+    contact_sheet(moments).save(file, format="PNG", optimize=True, pnginfo=text)
     return file.getvalue()
 
 
@@ -82,9 +81,8 @@ def way_moments(gains: Sequence[Gain]) -> list[Moment]:
     chosen = [gains[round(k * (n - 1) / max(1, count - 1))] for k in range(count)]
     moments = []
     for gain in chosen:
-        what = "+".join(gain.terms) or "end"
-        label = f"{gain.timesteps:,}: {what}"
-        moments.append(Moment(label[:_LETTERS], gain.screen))
+        what = ", ".join(gain.terms) or "end"
+        moments.append(Moment(f"{gain.timesteps:,}: {what}", gain.screen))
     return moments
 
 

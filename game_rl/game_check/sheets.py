@@ -6,6 +6,7 @@ for each class.
 """
 
 import colorsys
+import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+from PIL.PngImagePlugin import PngInfo
 
 from game_rl.emulator.emulator import SCREEN_HEIGHT, SCREEN_WIDTH, TILE_SIDE
 from game_rl.errors import UsageError
@@ -27,6 +29,9 @@ INK = (224, 224, 224)
 _COLUMNS = 4
 _SCREEN_GAP = 8
 _LABEL_HEIGHT = 16
+_LETTERS = 26  # of a label, which is as wide as a screen
+_TILE_WIDTH = SCREEN_WIDTH + _SCREEN_GAP
+_TILE_HEIGHT = _LABEL_HEIGHT + SCREEN_HEIGHT + _SCREEN_GAP
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +56,36 @@ def contact_sheet(moments: Sequence[Moment]) -> Image.Image:
     """Return the screens, four in a row, with their labels."""
     columns = min(_COLUMNS, max(1, len(moments)))
     rows = -(-len(moments) // columns)
-    tile_width = SCREEN_WIDTH + _SCREEN_GAP
-    tile_height = SCREEN_HEIGHT + _LABEL_HEIGHT + _SCREEN_GAP
-    size = (columns * tile_width + _SCREEN_GAP, rows * tile_height + _SCREEN_GAP)
+    size = (columns * _TILE_WIDTH + _SCREEN_GAP, rows * _TILE_HEIGHT + _SCREEN_GAP)
     sheet = Image.new("RGB", size, BACKGROUND)
     draw = ImageDraw.Draw(sheet)
     for index, moment in enumerate(moments):
-        left = _SCREEN_GAP + index % columns * tile_width
-        top = _SCREEN_GAP + index // columns * tile_height
-        draw.text((left, top), moment.label, fill=INK)
-        sheet.paste(Image.fromarray(moment.screen), (left, top + _LABEL_HEIGHT))
+        left, top = _screen_at(index)
+        draw.text((left, top - _LABEL_HEIGHT), moment.label[:_LETTERS], fill=INK)
+        sheet.paste(Image.fromarray(moment.screen), (left, top))
     return sheet
+
+
+def contact_sheet_text(moments: Sequence[Moment]) -> PngInfo:
+    """Return what the PNG of a contact sheet says about itself, from which the page cuts it.
+
+    Its text `screens` is a JSON list of the screens: `label`, and in pixels of the sheet `left`,
+    `top`, `width` and `height`.
+    """
+    screens = []
+    for index, moment in enumerate(moments):
+        left, top = _screen_at(index)
+        place = {"left": left, "top": top, "width": SCREEN_WIDTH, "height": SCREEN_HEIGHT}
+        screens.append({"label": moment.label, **place})
+    text = PngInfo()
+    text.add_text("screens", json.dumps(screens))
+    return text
+
+
+def _screen_at(index: int) -> tuple[int, int]:
+    """Return left and top of a screen of a contact sheet."""
+    row, column = divmod(index, _COLUMNS)
+    return _SCREEN_GAP + column * _TILE_WIDTH, _SCREEN_GAP + row * _TILE_HEIGHT + _LABEL_HEIGHT
 
 
 _TILE_GRID_SCALE = 4

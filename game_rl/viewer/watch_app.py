@@ -17,12 +17,12 @@ import asyncio
 import functools
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from importlib import resources
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
@@ -36,9 +36,14 @@ from game_rl.viewer.access import Receive, Scope, Send
 from game_rl.viewer.followed_run import FollowedRun
 from game_rl.viewer.watched_place import WatchedPlace, owning_experiment
 
+if TYPE_CHECKING:
+    from game_rl.viewer.followed_exploration import FollowedExploration
+
 READ_EVERY_S = 0.9
 _OVERVIEW_EVERY_S = 2.0
 _LIST_EVERY_S = 2.0
+_FOLLOW_S = 120.0
+"""Time without a look after which an exploration is forgotten: one may take much memory."""
 _ALONE = ""
 
 
@@ -54,19 +59,21 @@ class RunBoard:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._runs: dict[str, RunDir] = {}
-        self._experiments: dict[str, WatchedPlace] = {}
+        self._inside: dict[str, WatchedPlace] = {}
         self._listed_at = float("-inf")
         self._live: dict[str, RunDir] = {}
         self._live_at = float("-inf")
         self._followed: dict[str, FollowedRun] = {}
         self._read_at: dict[str, float] = {}
         self._overviews: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._explorations: dict[str, tuple[float, FollowedExploration]] = {}
 
     async def runs(self) -> dict[str, RunDir]:
         """Return the runs by name, as they were within the last seconds."""
         if self._clock() - self._listed_at >= _LIST_EVERY_S:
             self._runs = await asyncio.to_thread(self.place.runs)
-            self._experiments = await asyncio.to_thread(self.place.experiments)
+            self._inside = await asyncio.to_thread(self.place.inside)
             self._listed_at = self._clock()
         return self._runs
 
@@ -74,7 +81,7 @@ class RunBoard:
         """Return the runs whose screens a page shows: of a run, an experiment or the place."""
         runs = await self.runs()
         if name or _ALONE in runs:
-            members = name in self._experiments
+            members = name in self._inside
             return {
                 each: run
                 for each, run in runs.items()
@@ -87,7 +94,12 @@ class RunBoard:
 
     async def knows(self, name: str) -> bool:
         """Whether there is something to show under a name; "" is the place itself."""
-        return not name or name in await self.runs() or name in self._experiments
+        return name in await self.runs() or await self.place_of(name) is not None
+
+    async def place_of(self, name: str) -> WatchedPlace | None:
+        """Return an experiment or exploration of the folder by its name, or the place for ""."""
+        await self.runs()
+        return self._inside.get(name) if name else self.place
 
     async def fresh(self, name: str) -> FollowedRun | None:
         """Return a run whose events were read within the last second; None if there is none."""
@@ -106,20 +118,24 @@ class RunBoard:
         return run
 
     async def overview(self, name: str) -> dict[str, Any] | None:
-        """Return an experiment or the list of runs; None if there is neither of that name.
+        """Return an experiment, an exploration or the list of runs; None without one of that name.
 
         Args:
-            name: an experiment of a folder, or "" for the place itself.
+            name: an experiment or exploration of a folder, or "" for the place itself.
         """
         names = await self.runs()
-        place = self._experiments.get(name) if name else self.place
+        place = await self.place_of(name)
         if _ALONE in names or place is None:
             return None
-        async with self._lock:
+        async with self._reading[name]:
             read_at, found = self._overviews.get(name, (float("-inf"), {}))
             if self._clock() - read_at >= _OVERVIEW_EVERY_S:
                 try:
-                    found = await asyncio.to_thread(place.overview, names)
+                    exploration = await self.exploration(name)
+                    if exploration is not None:
+                        found = await asyncio.to_thread(exploration.summary)
+                    else:
+                        found = await asyncio.to_thread(place.overview, names)
                 except (GameRLError, OSError):
                     if not name:
                         raise
@@ -127,18 +143,36 @@ class RunBoard:
                 self._overviews[name] = self._clock(), found
         return found
 
+    async def exploration(self, name: str) -> "FollowedExploration | None":
+        """Return an exploration of that name, if there is one, and forget those without a look.
+
+        Raises:
+            GameRLError: what is explored cannot be read.
+        """
+        now = self._clock()
+        explorations = self._explorations.items()
+        self._explorations = {each: one for each, one in explorations if now - one[0] < _FOLLOW_S}
+        place = await self.place_of(name)
+        if place is None or not place.is_exploration:
+            return None
+        _, found = self._explorations.get(name, (now, None))
+        if found is None:
+            found = await asyncio.to_thread(place.exploration)
+        self._explorations[name] = now, found
+        return found
+
 
 async def page_news(board: RunBoard, name: str, last_id: str) -> dict[str, Any] | None:
     """Return what is new for a client; None if there is nothing of that name.
 
     `state` has the numbers of a run, `others` the names of the place's other runs, whose curves may
-    be laid over its own, `overview` the numbers of an experiment or of several runs. Of the
-    list of events, `happened` has the lines after `last_id`, and `history` all of them: at first,
-    and after a resume that has superseded some. `id` is the number of starts of the run, a dot and
-    the offset of the newest line.
+    be laid over its own, `overview` the numbers of an experiment, an exploration or several runs.
+    Of the list of events, `happened` has the lines after `last_id`, and `history` all of them: at
+    first, and after a resume that has superseded some. `id` is the number of starts of the run, a
+    dot and the offset of the newest line.
 
     Args:
-        name: run, an experiment of a folder, or "" for the place itself.
+        name: run, an experiment or exploration of a folder, or "" for the place itself.
         last_id: the `id` that the client has got last, or "".
     """
     run = await board.fresh(name)
@@ -303,15 +337,16 @@ class WatchApp:
         return None if run is None else _json(await asyncio.to_thread(read, run))
 
     async def _places(self, request: Request) -> Response | None:
-        place = self._board.place
-        if not _run_of(request) and place.is_exploration:
-            return _json(await asyncio.to_thread(place.exploration_places))
+        exploration = await self._board.exploration(_run_of(request))
+        if exploration is not None:
+            return _json(await asyncio.to_thread(exploration.places))
         return await self._of_run(FollowedRun.places, request)
 
     async def _picture(self, request: Request) -> Response | None:
-        read = self._board.place.exploration_picture
-        name = request.query_params.get("name", "")
-        found = await asyncio.to_thread(read, _run_of(request), name)
+        place = await self._board.place_of(_run_of(request))
+        if place is None:
+            return None
+        found = await asyncio.to_thread(place.picture, request.query_params.get("name", ""))
         return None if found is None else FileResponse(found)
 
     async def _clip(self, request: Request) -> Response | None:

@@ -60,11 +60,12 @@ class WatchedPlace:
             found |= {f"{own}/{name}": run for name, run in _runs_of_experiment(path).items()}
         return found
 
-    def experiments(self) -> dict[str, "WatchedPlace"]:
-        """Return the experiments of a folder by name, which have pages of their own."""
-        if RunDir(self.root).exists() or self._is_experiment:
+    def inside(self) -> dict[str, "WatchedPlace"]:
+        """Return a folder's experiments and explorations by name, which have pages of their own."""
+        if RunDir(self.root).exists() or self._is_experiment or self.is_exploration:
             return {}
-        return {valid_text(path.name): WatchedPlace(path) for path in _experiments_in(self.root)}
+        found = [*_explorations_in(self.root), *_experiments_in(self.root)]
+        return {valid_text(path.name): WatchedPlace(path) for path in found}
 
     def live_runs(self, runs: Mapping[str, RunDir]) -> dict[str, RunDir]:
         """Return those of the runs whose screens the place's own page shows.
@@ -93,13 +94,11 @@ class WatchedPlace:
         return f"{experiment.name}, {of}"
 
     def overview(self, runs: Mapping[str, RunDir]) -> dict[str, Any]:
-        """Return the numbers of the experiment, or of the runs of the folder."""
+        """Return the numbers of the experiment, or of all that is in the folder."""
         name = self.root.absolute().name
         if self._is_experiment:
             own = {"name": name, "path": str(self.root)}
             return {**own, **_experiment_summary().experiment_summary(self.root)}
-        if self.is_exploration:
-            return self._exploration().summary()
         explorations = [_exploration_now(path) for path in _explorations_in(self.root)]
         experiments = [_experiment_now(path) for path in _experiments_in(self.root)]
         return {
@@ -117,27 +116,21 @@ class WatchedPlace:
     def is_exploration(self) -> bool:
         return (self.root / _EXPLORATION_FILE).is_file()
 
-    def exploration_places(self) -> dict[str, Any]:
-        """Return the map of an exploration; empty if it has none."""
-        return self._exploration().places()
+    def exploration(self) -> "FollowedExploration":
+        """Return the exploration, of whose archive nothing was read yet.
 
-    def exploration_picture(self, exploration: str, name: str) -> Path | None:
-        """Return a picture by its name; None if there is none.
-
-        Args:
-            exploration: one of a folder by its name, or "" for the place itself.
+        Raises:
+            GameRLError: what is explored cannot be read.
         """
-        places = {valid_text(path.name): path for path in _explorations_in(self.root)}
-        if self.is_exploration:
-            places = {"": self.root}
-        root = places.get(exploration)
-        if root is None:
-            return None
-        found = {path.stem: path for path in _explorations().exploration_pictures(root)}
-        return found.get(name)
+        found: FollowedExploration = _explorations().FollowedExploration(self.root)
+        return found
 
-    def _exploration(self) -> "FollowedExploration":
-        return _followed_exploration(self.root)
+    def picture(self, name: str) -> Path | None:
+        """Return a picture of the exploration by its name; None if there is none."""
+        if not self.is_exploration:
+            return None
+        found = {path.stem: path for path in _explorations().exploration_pictures(self.root)}
+        return found.get(name)
 
     @property
     def _is_experiment(self) -> bool:
@@ -158,12 +151,6 @@ def _experiment_summary() -> ModuleType:
 def _explorations() -> ModuleType:
     """Return modules that no other page needs."""
     return importlib.import_module("game_rl.viewer.followed_exploration")
-
-
-@functools.lru_cache(maxsize=1)
-def _followed_exploration(root: Path) -> "FollowedExploration":
-    found: FollowedExploration = _explorations().FollowedExploration(root)
-    return found
 
 
 def _exploration_now(root: Path) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The sheet and the best way's picture: which screens they show."""
 
+import io
 import itertools
+import json
 import shutil
 from pathlib import Path
 
@@ -13,8 +15,15 @@ from PIL import Image
 from game_rl.explore.exploration import Exploration
 from game_rl.explore.exploration_view import ExplorationView
 from game_rl.explore.explore_dir import ExploreDir
-from game_rl.explore.explore_pictures import exploration_map, furthest, shown_cells, way_moments
+from game_rl.explore.explore_pictures import (
+    exploration_map,
+    furthest,
+    png_of,
+    shown_cells,
+    way_moments,
+)
 from game_rl.explore.trip import Gain
+from game_rl.game_check.sheets import Moment
 from tests.explore.explored_beacon import BEACON, SETTINGS, explore_beacon
 from tests.places.test_screen_map import traced_peak, write_rooms
 
@@ -54,6 +63,22 @@ def test_the_best_way_shows_its_first_reward_and_its_end(n: int) -> None:
     assert labels[0] == "0: key"
     assert labels[-1] == f"{n - 1}: key"
     assert len(labels) == len(set(labels)) == min(n, 40)
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 40])
+def test_a_sheet_says_where_each_screen_is_and_its_whole_label(n: int) -> None:
+    rng = np.random.default_rng(n)
+    screens = rng.integers(0, 256, (n, 144, 160, 3), np.uint8)
+    labels = [f"{number}: {'a_long_term, ' * 3}“end”" for number in range(n)]
+    png = png_of([Moment(label, screen) for label, screen in zip(labels, screens, strict=True)])
+    with Image.open(io.BytesIO(png)) as picture:
+        sheet = np.asarray(picture)
+        found = json.loads(picture.info["screens"])
+    assert [each["label"] for each in found] == labels
+    for each, screen in zip(found, screens, strict=True):
+        rows = slice(each["top"], each["top"] + each["height"])
+        columns = slice(each["left"], each["left"] + each["width"])
+        np.testing.assert_array_equal(sheet[rows, columns], screen)
 
 
 def test_drawing_changes_nothing_in_the_archive(beacon: Exploration, tmp_path: Path) -> None:

@@ -1,8 +1,12 @@
 """An exploration in report, page and status: what they show is what its files hold."""
 
+import asyncio
 import base64
+import gc
+import io
 import json
 import shutil
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,8 @@ from game_rl.games.definition import load_game
 from game_rl.playback.clip import write_gif, write_mp4
 from game_rl.viewer.exploration_report import exploration_report
 from game_rl.viewer.report_clips import still_of
+from game_rl.viewer.watch_app import RunBoard
+from game_rl.viewer.watched_place import WatchedPlace
 from tests.explore.explored_beacon import explore_beacon
 from tests.viewer.html_page import ReadPage, read_page
 from tests.viewer.live_run import Watching, watching
@@ -126,6 +132,67 @@ def test_a_folder_shows_its_explorations_as_tiles(explored: Exploration) -> None
     assert tile["cells"] == len(explored.archive.cells)
 
 
+def test_an_exploration_in_a_folder_is_answered_like_one_that_is_watched_alone(
+    explored: Exploration, server: Watching
+) -> None:
+    paths = ("/api/state?run={}", "/api/places?run={}")
+    alone = [server.json(path.format("")) for path in paths]
+    with watching(explored.folder.root.parent) as folder:
+        assert [folder.json(path.format("beacon")) for path in paths] == alone
+        for path in (*paths, "/api/picture?name=best&run={}"):
+            assert folder.get(path.format("none"))[0] == 404
+        assert folder.get("/api/picture?name=best&run=beacon")[0] == 200
+
+
+def test_an_exploration_that_cannot_be_read_has_a_row_and_no_page(
+    explored: Exploration, tmp_path: Path
+) -> None:
+    shutil.copytree(explored.folder.root, tmp_path / "beacon")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "explore.json").write_text("{", encoding="utf-8")
+    with watching(tmp_path) as server:
+        rows = server.news()["overview"]["members"]
+        assert {row["folder"]: row["state"] for row in rows} == {
+            "beacon": "stopped",
+            "broken": "unknown",
+        }
+        assert server.get("/api/state?run=broken")[0] == 404
+
+
+def test_only_explorations_that_somebody_looks_at_are_read_and_kept(
+    explored: Exploration, tmp_path: Path
+) -> None:
+    for name in ("one", "other"):
+        shutil.copytree(explored.folder.root, tmp_path / name)
+    (tmp_path / "other" / "archive.jsonl").write_text("no archive\n", encoding="utf-8")
+    seconds = [0.0]
+    board = RunBoard(WatchedPlace(tmp_path), clock=lambda: seconds[0])
+
+    async def look() -> None:
+        async def cells() -> list[int]:
+            overview = await board.overview("")
+            assert overview is not None
+            return [row["cells"] for row in overview["members"]]
+
+        assert await cells() == 2 * [len(explored.archive.cells)]
+        shown = await board.overview("one")
+        assert shown is not None
+        assert shown["cells"] == len(explored.archive.cells)
+        assert await board.overview("other") is None  # its archive is read for its page alone
+        found = await board.exploration("one")
+        assert found is not None
+        kept = weakref.ref(found)
+        seconds[0] += 60
+        assert await board.exploration("one") is found
+        del found
+        seconds[0] += 600
+        assert await cells() == 2 * [len(explored.archive.cells)]
+        gc.collect()
+        assert kept() is None
+
+    asyncio.run(look())
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [400, 1_280])
 def test_the_page_shows_an_exploration_without_faults(
@@ -162,3 +229,95 @@ def test_the_map_of_places_shrinks_with_the_window(chromium: Any, server: Watchi
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     finally:
         found.close()
+
+
+_SCREENS = """id => Array.from(document.querySelectorAll(`[aria-labelledby=${id}] li`), (item) => {
+  const canvas = item.querySelector("canvas");
+  const {right} = canvas.getBoundingClientRect();
+  return {label: item.innerText, right, png: canvas.toDataURL("image/png").split(",")[1]};
+})"""
+
+
+def shown_screens(page: Any, name: str) -> list[dict[str, Any]]:
+    """Return label, right edge and PNG of each screen of a picture on the page."""
+    wait_until(page, f"document.querySelector('section[aria-labelledby={name}-title] canvas')")
+    return list(page.evaluate(_SCREENS, f"{name}-title"))
+
+
+@pytest.mark.browser
+def test_the_page_cuts_pictures_into_screens_that_fill_its_width(
+    explored: Exploration, server: Watching, chromium: Any
+) -> None:
+    opened = Opened(chromium, server, viewport={"width": 1_280, "height": 900})
+    try:
+        page = opened.open()
+        for name, file in (
+            ("best", explored.folder.best_picture),
+            ("sheet", explored.folder.sheet),
+        ):
+            shown = shown_screens(page, name)
+            with Image.open(file) as picture:
+                expected = json.loads(picture.info["screens"])
+                sheet = picture.convert("RGB")
+            assert [each["label"] for each in shown] == [each["label"] for each in expected]
+            for each, place in zip(shown, expected, strict=True):
+                with Image.open(io.BytesIO(base64.b64decode(each["png"]))) as screen:
+                    found = np.asarray(screen.convert("RGB"))
+                right, below = place["left"] + 160, place["top"] + 144
+                box = sheet.crop((place["left"], place["top"], right, below))
+                np.testing.assert_array_equal(found, np.asarray(box))
+        assert max(each["right"] for each in shown) > 1_200
+        page.wait_for_selector(".map canvas")
+        left, top, _, bottom = box_of(page, ".map")
+        beside = box_of(page, "section[aria-labelledby=found-title]")
+        assert beside[0] > left + 600
+        assert beside[1] < bottom
+        assert top < beside[3]
+        assert opened.complaints == []
+    finally:
+        opened.close()
+
+
+def box_of(page: Any, selector: str) -> tuple[float, float, float, float]:
+    """Return left, top, right and bottom of an element."""
+    box = page.locator(selector).bounding_box()
+    return box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]
+
+
+@pytest.mark.browser
+def test_a_folders_page_leads_to_an_exploration_and_back_while_it_explores(
+    explored: Exploration, chromium: Any, tmp_path: Path
+) -> None:
+    root = tmp_path / "going on"
+    shutil.copytree(explored.folder.root, root)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "explore.json").write_text("{", encoding="utf-8")
+    with ExploreDir(root).locked(), watching(tmp_path) as server:
+        opened = Opened(chromium, server)
+        try:
+            page = opened.open()
+            page.wait_for_selector("tr.member")
+            assert page.locator("tr.member a").all_inner_texts() == ["going on"]
+            assert "game-rl watch" in page.inner_text("tr.member:has-text('broken')")
+            page.get_by_role("link", name="going on").click()
+            page.wait_for_selector(".state.running")
+            assert page.inner_text("h1") == "going on"
+            shown_screens(page, "best")
+            page.wait_for_selector(".map canvas")
+            cells = "document.querySelector('.figure-tile b').textContent"
+            assert page.evaluate(cells) == f"{len(explored.archive.cells):,}"
+            more = explore_beacon(root, rounds=1)
+            wait_until(page, f"{cells} === '{len(more.archive.cells):,}'")
+            newest = more.folder.sheet.stat().st_mtime_ns
+            assert newest > explored.folder.sheet.stat().st_mtime_ns
+            with Image.open(more.folder.sheet) as picture:
+                last = json.loads(picture.info["screens"])[-1]["label"]
+            wait_until(page, f"document.body.innerText.includes('{last}')")
+            page.get_by_role("link", name="← all runs").click()
+            page.wait_for_selector("tr.member")
+            assert page.inner_text("h1") == tmp_path.name
+            page.go_back()
+            page.wait_for_selector("h1:has-text('going on')")
+            assert opened.complaints == []
+        finally:
+            opened.close()

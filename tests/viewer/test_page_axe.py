@@ -17,6 +17,7 @@ from game_rl.experiments.experiment_dir import ExperimentDir
 from game_rl.files.run_dir import RunDir, locked
 from tests.experiments.conftest import MakePopulation
 from tests.experiments.plans.test_population_plan import carry_out
+from tests.explore.explored_beacon import explore_beacon
 from tests.viewer.live_run import LiveGame, Watching, make_run, watching
 from tests.viewer.test_page_browser import Opened, chromium, finished_events, make_clip
 
@@ -83,6 +84,13 @@ def test_a_population_and_its_members_have_no_violation(
     with watching(folder.root) as server:
         assert violations(chromium, server, "", ".lineage rect") == []
         assert violations(chromium, server, "run=00", ".up a") == []
+
+
+def test_an_exploration_in_a_folder_has_no_violation(chromium: Any, tmp_path: Path) -> None:
+    explore_beacon(tmp_path / "explored", rounds=3)
+    with watching(tmp_path) as server:
+        assert violations(chromium, server, "", "canvas.drawn") == []
+        assert violations(chromium, server, "run=explored", ".sheet canvas") == []
 
 
 @contextmanager

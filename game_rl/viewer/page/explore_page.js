@@ -3,44 +3,22 @@
 import {Chart} from "./chart.js";
 import {make, setText} from "./elements.js";
 import {Figures} from "./figures.js";
-import {Heading} from "./heading.js";
+import {Heading, linkUp} from "./heading.js";
 import {PlacesMap} from "./places.js";
+import {Sheet} from "./sheet.js";
 import {duration, number, plural, short, whole} from "./words.js";
 
-const PICTURES = {
-  best: ["The best route", "Screens at each reward that it earns, with the timestep."],
-  sheet: ["Screens", "Some cells: number, timesteps of the best route to it, and its reward, if any."],
-};
-
-const TILE = {width: 160, height: 144, gap: 8, label: 16}; // of a contact sheet, as game_check/sheets.py lays it out
-
-// Draws the last screen of a picture of an exploration: the end of its best route, or its newest cell.
-export function drawLast(canvas, run, {name, at}) {
-  const source = new Image();
-  source.addEventListener("load", () => {
-    const {width, height, gap, label} = TILE;
-    const columns = Math.floor((source.naturalWidth - gap) / (width + gap));
-    const rows = Math.floor((source.naturalHeight - gap) / (height + label + gap));
-    const context = canvas.getContext("2d", {willReadFrequently: true});
-    for (let column = columns - 1; column >= 0; column -= 1) {
-      const [x, y] = [gap + column * (width + gap), gap + (rows - 1) * (height + label + gap) + label];
-      context.drawImage(source, x, y, width, height, 0, 0, canvas.width, canvas.height);
-      const pixels = new Uint32Array(context.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
-      if (pixels.some((pixel) => pixel !== pixels[0])) break; // beyond the last screen is background alone
-    }
-    canvas.classList.add("drawn");
-  });
-  source.src = `api/picture?run=${encodeURIComponent(run)}&name=${name}&at=${at}`;
-}
+const MOST_BESIDE = 12; // screens of the best route that stand beside the curves; more take the whole width
 
 export class ExplorePage {
-  constructor() {
-    this.heading = new Heading();
+  // `run` is the exploration's name in a folder, or "" if the page is its own.
+  constructor({run}) {
+    this.heading = new Heading({back: linkUp(run)});
     this.figures = new Figures();
-    this.cells = new Chart({title: "Cells and places", isCount: true});
+    this.cells = new Chart({title: "Cells", isCount: true});
     this.maps = new Chart({title: "Maps", isCount: true});
     this.reward = new Chart({title: "Best reward"});
-    this.places = new PlacesMap("", {title: "Where it has been", unit: "trip"});
+    this.places = new PlacesMap(run, {title: "Where it has been", unit: "trip"});
     this.terms = make("tbody");
     this.noTerms = make("p", {class: "note", text: "No reward term was earned yet."});
     const head = ["Reward term", "After timesteps", "After", "Most in an episode"];
@@ -51,18 +29,17 @@ export class ExplorePage {
     this.curves = make("section", {class: "card", "aria-labelledby": "found-title"},
       make("h2", {id: "found-title", text: "What it has found"}),
       make("div", {class: "charts"}, this.cells.element, this.reward.element, this.maps.element));
-    this.pictures = new Map(Object.entries(PICTURES).map(([name, [title, note]]) => {
-      const image = make("img", {alt: title});
-      const card = make("section", {class: "card", "aria-labelledby": `${name}-title`, hidden: true},
-        make("h2", {id: `${name}-title`, text: title}), make("p", {class: "note", text: note}),
-        make("div", {class: "scroll sheet", tabindex: 0, role: "region", "aria-label": title}, image));
-      return [name, {image, card}];
-    }));
+    this.best = new Sheet(run, "best", {title: "The best route", note: "Screens at each reward that it earns, with the timestep."});
+    this.sheet = new Sheet(run, "sheet", {title: "Screens", note: "Some cells: number, timesteps of the best route to it, and its reward, if any."});
     this.commands = make("pre", {class: "commands"});
     const next = make("section", {class: "card", "aria-labelledby": "next-title"}, make("h2", {id: "next-title", text: "Next steps"}), this.commands);
-    const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.curves, this.rewards,
-      this.places.element, ...[...this.pictures.values()].map(({card}) => card), next);
+    this.wide = make("div", {class: "wide"}, this.places.element, this.best.element);
+    this.narrow = make("div", {class: "narrow"}, this.curves, this.rewards);
+    this.body = make("div", {class: "columns explored"}, this.wide, this.narrow);
+    const main = make("main", {id: "main", tabindex: -1}, this.figures.element, this.body, this.sheet.element, next);
     this.element = make("div", {class: "run"}, this.heading.element, main);
+    const observer = new ResizeObserver(() => requestAnimationFrame(() => this.arrange()));
+    [this.wide, this.narrow].forEach((column) => observer.observe(column));
   }
 
   setState(state) {
@@ -80,6 +57,11 @@ export class ExplorePage {
     this.figures.set("reward", "Best reward", {value: number(state.reward), note: state.has_success ? "a route ends with a success" : "no success yet", isShown: hasRewards});
     this.figures.set("speed", "Speed", {value: state.timesteps_per_s == null ? "–" : `${whole(state.timesteps_per_s)}/s`, note: `timesteps; ${short(state.frames)} frames in total`});
     const curve = (key, name, colour) => ({name, colour, timesteps: curves.timesteps, values: curves[key]});
+    if (state.places && this.cells.title === "Cells") {
+      const both = new Chart({title: "Cells and places", isCount: true});
+      this.cells.element.replaceWith(both.element);
+      this.cells = both;
+    }
     this.cells.show([curve("cells", "cells", "cells"), ...(state.places ? [curve("places", "places", "places")] : [])]);
     this.maps.show(state.maps > 1 ? [curve("maps", "maps", "maps")] : []);
     this.reward.show(hasRewards ? [curve("reward", "best route", "best")] : []);
@@ -90,14 +72,22 @@ export class ExplorePage {
     this.terms.replaceChildren(...terms.map((term) => make("tr", {},
       make("th", {scope: "row", text: term.name}),
       ...[whole(term.timesteps), duration(term.seconds), number(term.most)].map((text) => make("td", {text})))));
-    for (const [name, {image, card}] of this.pictures) {
-      const changed = state.pictures[name];
-      card.hidden = changed == null;
-      const address = `api/picture?name=${name}&at=${changed}`;
-      if (changed != null && image.getAttribute("src") !== address) image.setAttribute("src", address);
-    }
+    this.best.show(state.pictures.best);
+    this.sheet.show(state.pictures.sheet);
     setText(this.commands, state.commands.join("\n"));
     this.places.refresh();
+  }
+
+  // A long best route stands below both columns, and the rewards in the column that is shorter without them.
+  arrange() {
+    const isBeside = this.best.count <= MOST_BESIDE;
+    if (isBeside !== this.wide.contains(this.best.element)) {
+      if (isBeside) this.places.element.after(this.best.element);
+      else this.body.after(this.best.element);
+    }
+    const heightOf = ({children}) => [...children].reduce((sum, card) => sum + (card === this.rewards ? 0 : card.offsetHeight), 0);
+    const shorter = heightOf(this.wide) < heightOf(this.narrow) ? this.wide : this.narrow;
+    if (this.rewards.parentElement !== shorter) shorter.append(this.rewards);
   }
 
   resume() {}

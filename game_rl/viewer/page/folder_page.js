@@ -4,9 +4,9 @@ import {Chart, colourOf} from "./chart.js";
 import {drawFirst} from "./clip.js";
 import {newestOf, readCurves} from "./curves.js";
 import {make, setText} from "./elements.js";
-import {drawLast} from "./explore_page.js";
 import {Heading, STATES} from "./heading.js";
 import {MemberScreens} from "./member_screens.js";
+import {drawLast} from "./sheet.js";
 import {clock, listed, percent, plural, quoted, reward, short, whole} from "./words.js";
 
 const MOST_CHOSEN = 8; // as many as the palette has colours
@@ -124,8 +124,9 @@ export class FolderPage {
       row.picture = null;
     } else if (row.picture !== address) {
       row.picture = address;
-      if (picture) drawLast(row.canvas, folder, picture);
-      else drawFirst(row.canvas, run, clip, {isWanted: () => row.picture === address});
+      const isWanted = () => row.picture === address;
+      if (picture) drawLast(row.canvas, folder, picture, {isWanted});
+      else drawFirst(row.canvas, run, clip, {isWanted});
     }
   }
 
@@ -138,13 +139,13 @@ export class FolderPage {
     if (row.best) row.name.append(row.best);
   }
 
-  makeRow({folder, path, kind}) {
+  makeRow({folder, path, kind, cells: found}) {
     const canvas = make("canvas", {width: 160, height: 144, "aria-hidden": "true"});
-    const isElsewhere = kind === "exploration" || kind === "experiment"; // the latter cannot be read
-    const box = isElsewhere ? null : make("input", {type: "checkbox", "aria-label": `Draw the curves of ${folder}`, onchange: () => { this.choose(folder, box.checked); this.refresh(); }});
+    const isUnreadable = kind === "experiment" || (kind === "exploration" && found == null);
+    const box = isUnreadable || kind === "exploration" ? null : make("input", {type: "checkbox", "aria-label": `Draw the curves of ${folder}`, onchange: () => { this.choose(folder, box.checked); this.refresh(); }});
     const what = make("span", {class: "note"});
-    const name = make("th", {scope: "row"}, isElsewhere ? make("b", {text: folder}) : make("a", {href: `#run=${encodeURIComponent(folder)}`, text: folder}),
-      what, isElsewhere ? make("code", {text: `game-rl watch ${quoted(path)}`}) : null);
+    const name = make("th", {scope: "row"}, isUnreadable ? make("b", {text: folder}) : make("a", {href: `#run=${encodeURIComponent(folder)}`, text: folder}),
+      what, isUnreadable ? make("code", {text: `game-rl watch ${quoted(path)}`}) : null);
     const cells = COLUMNS.slice(1).map(({title, isText}) => make("td", {class: isText ? "text" : "", "data-title": title}, make("span"), make("span", {class: "note"})));
     const row = {canvas, box, name, what, cells, row: make("tr", {class: "member"}, make("td", {}, box), make("td", {}, canvas), name, ...cells)};
     this.rows.set(folder, row);

@@ -42,6 +42,11 @@ export class Heading {
   }
 }
 
+// From an experiment or exploration to the folder that it was found in.
+export function linkUp(run) {
+  return run ? make("nav", {"aria-label": "Up", class: "up"}, make("a", {href: "#", class: "back", text: "← all runs"})) : null;
+}
+
 export function runSentence(state) {
   const {game, n_envs: agents, algorithm, success_rate: success, mean_reward: earned} = state;
   const who = agents ? plural(agents, "agent") : "The agents";

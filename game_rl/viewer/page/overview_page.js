@@ -4,7 +4,7 @@ import {Chart} from "./chart.js";
 import {Clip} from "./clip.js";
 import {bar, make, setText, shape} from "./elements.js";
 import {Happenings} from "./happenings.js";
-import {Heading} from "./heading.js";
+import {Heading, linkUp} from "./heading.js";
 import {MemberScreens} from "./member_screens.js";
 import {clock, duration, number, percent, percentage, plural, quoted, reward as earned, short, whole} from "./words.js";
 
@@ -15,8 +15,7 @@ export class OverviewPage {
   // `run` is the experiment's name in a folder, or "" if the page is its own.
   constructor({run, announce, go}) {
     Object.assign(this, {announce, go, within: run ? `${run}/` : ""});
-    const back = run ? make("nav", {"aria-label": "Up", class: "up"}, make("a", {href: "#", class: "back", text: "← all runs"})) : null;
-    this.heading = new Heading({back});
+    this.heading = new Heading({back: linkUp(run)});
     this.tiles = new Map();
     this.members = make("ul", {class: "members"});
     this.screens = new MemberScreens({
