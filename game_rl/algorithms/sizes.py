@@ -4,6 +4,7 @@ It imports no torch, because the preflight uses it as well as the training.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 
@@ -129,7 +130,7 @@ class NetworkSize:
         """Numbers that the first hidden layer gets."""
         return self.features if self.memory is None else self.memory.size
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         last = (self._before_hidden, *self.hidden)[-1]
         heads = (last + 1) * (self.n_actions + self.has_value_head)

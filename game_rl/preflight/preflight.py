@@ -49,16 +49,21 @@ class PreflightReport:
     Attributes:
         machine: CPUs, memory and disk of the machine, in bytes.
         footprint: predicted memory, disk and work of the training, part by part, in bytes.
-        plan: disk needed over the timesteps of the run, in bytes.
         checks: every check, with what it compared; those that found something are in `findings`.
         speed: timesteps per second and hours; None if the machine's speed was not measured.
     """
 
     machine: Machine
     footprint: Footprint
-    plan: DiskPlan
     checks: tuple[CheckResult, ...]
     speed: SpeedForecast | None = None
+
+    @cached_property
+    def plan(self) -> DiskPlan:
+        """Disk needed over the timesteps of the run, in bytes."""
+        timesteps_per_s = None if self.speed is None else self.speed.timesteps_per_s
+        disk = self.footprint.disk
+        return disk.plan_at_speed(self.machine.installation_bytes, timesteps_per_s)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -218,9 +223,7 @@ def report_of(
     speed = None
     if measured is not None:
         speed = forecast_speed(config, footprint.training, measured, episode_timesteps=length)
-    timesteps_per_s = None if speed is None else speed.timesteps_per_s
-    plan = footprint.disk.plan_at_speed(machine.installation_bytes, timesteps_per_s)
-    return PreflightReport(machine, footprint, plan, explain(situation), speed)
+    return PreflightReport(machine, footprint, explain(situation), speed)
 
 
 def explain(situation: Situation) -> tuple[CheckResult, ...]:

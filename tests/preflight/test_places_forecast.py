@@ -138,8 +138,9 @@ def test_drawing_from_the_largest_file_of_screens_takes_no_more_than_is_counted(
         xy = random.integers(0, 8 * width, (40_000 // n_maps, 2))
         places = np.pad(xy, ((0, 0), (1, 0)), constant_values=number)
         counts.add(Visits(places, np.ones(len(places), np.int64)), until=number + 1)
-    assert len(joined.to_bytes()) > 30_000_000
-    (tmp_path / "place_screens.npz").write_bytes(joined.to_bytes())
+    screens = joined.to_bytes()
+    assert len(screens) > 30_000_000
+    (tmp_path / "place_screens.npz").write_bytes(screens)
     (tmp_path / "places.npz").write_bytes(counts.to_bytes())
     words = [sys.executable, "-c", DRAW, str(tmp_path), str(tmp_path / "tensorboard")]
     taken = int(subprocess.run(words, check=True, capture_output=True).stdout) * 1_024

@@ -294,6 +294,10 @@ class ExperimentNeeds:
     lake: MeasuredLake | None = None
     measured: ExperimentSpeed | None = None
 
+    @cached_property
+    def _reports(self) -> dict[int, ExperimentReport]:
+        return {}
+
     def recommendation(self, hours: float | None = None) -> Recommendation:
         """Return the smallest machine whose cores no two threads share, and what others gain.
 
@@ -326,7 +330,10 @@ class ExperimentNeeds:
 
     def _on(self, cpus: int) -> ExperimentReport:
         """Return the report on a machine with so many cores and plenty of everything else."""
-        return self._report(with_plenty(self.machine, cpus=cpus, n_gpus=self._n_gpus))
+        if cpus not in self._reports:
+            plenty = with_plenty(self.machine, cpus=cpus, n_gpus=self._n_gpus)
+            self._reports[cpus] = self._report(plenty)
+        return self._reports[cpus]
 
     def _report(self, machine: Machine) -> ExperimentReport:
         report = self._at_speed(machine, self.measured)
