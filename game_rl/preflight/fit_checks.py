@@ -7,11 +7,7 @@ from game_rl.config.schema import RunConfig
 from game_rl.preflight import calibration, fixes, footprint
 from game_rl.preflight.findings import Compared, Severity, absent
 from game_rl.preflight.fixes import Fix
-from game_rl.preflight.footprint import (
-    Footprint,
-    Situation,
-    comfortable_ram_bytes,
-)
+from game_rl.preflight.footprint import Footprint, Situation, comfortable_ram_bytes
 from game_rl.preflight.memory import (
     GpuFootprint,
     Phase,

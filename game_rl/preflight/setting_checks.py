@@ -9,12 +9,8 @@ from game_rl.config.schema import RunConfig
 from game_rl.preflight import fixes
 from game_rl.preflight.findings import Compared, absent
 from game_rl.preflight.fixes import GREY, Fix, has_needless_colour
-from game_rl.preflight.footprint import (
-    Situation,
-)
-from game_rl.preflight.memory import (
-    gradient_step_bytes,
-)
+from game_rl.preflight.footprint import Situation
+from game_rl.preflight.memory import gradient_step_bytes
 from game_rl.statistics import percent
 from game_rl.system.units import counted, format_bytes
 from game_rl.vec_env.workers import training_workers
@@ -26,12 +22,10 @@ _FRAMES_A_SECOND_ONE_BY_ONE = 3_000
 # Two frames show what moves; more of them show what a memory keeps.
 _STACK_BESIDE_MEMORY = 2
 
-
 _SHORTEST_ROLLOUT = 128  # n_steps below this make advantages noisy; SB3's Atari presets use it
-EPISODES_IN_A_ROLLOUT = 4
-
-
-LEAST_OWN_SHARE = 0.1
+_EPISODES_IN_A_ROLLOUT = 4
+_LEAST_OWN_SHARE = 0.1
+_MOST_RANDOM_AFTER_CLONE = 0.5
 
 
 def few_own_rows(situation: Situation) -> Compared:
@@ -44,9 +38,9 @@ def few_own_rows(situation: Situation) -> Compared:
         return absent("the run has a teacher")
     share = settings.most_own_share
     compared = Compared(
-        f"{percent(share)} of own play in a batch against {percent(LEAST_OWN_SHARE)}"
+        f"{percent(share)} of own play in a batch against {percent(_LEAST_OWN_SHARE)}"
     )
-    if share >= LEAST_OWN_SHARE:
+    if share >= _LEAST_OWN_SHARE:
         return compared
     return compared.found(
         "warning",
@@ -61,9 +55,6 @@ def few_own_rows(situation: Situation) -> Compared:
     )
 
 
-MOST_RANDOM_AFTER_CLONE = 0.5
-
-
 def clone_is_not_played(situation: Situation) -> Compared:
     """Warn of a run that imitates a player and then begins with random actions all the same."""
     config = situation.config
@@ -74,9 +65,9 @@ def clone_is_not_played(situation: Situation) -> Compared:
         return absent("the policy samples its own actions")
     start = exploration.start
     compared = Compared(
-        f"{percent(start)} random actions at first, against {percent(MOST_RANDOM_AFTER_CLONE)}"
+        f"{percent(start)} random actions at first, against {percent(_MOST_RANDOM_AFTER_CLONE)}"
     )
-    if start <= MOST_RANDOM_AFTER_CLONE:
+    if start <= _MOST_RANDOM_AFTER_CLONE:
         return compared
     return compared.found(
         "warning",
@@ -102,11 +93,11 @@ def n_steps_is_no_episode_length(situation: Situation) -> Compared:
     against = f"max_episode_timesteps, {longest or 0:,}"
     if probe is not None:
         reference = round(probe.median)
-        bound = round(probe.median) * EPISODES_IN_A_ROLLOUT
+        bound = round(probe.median) * _EPISODES_IN_A_ROLLOUT
         lengths = probe.timesteps
         what = f"a random episode has {min(lengths):,} to {max(lengths):,} timesteps, half of "
         what += f"them at most {reference:,}"
-        against = f"{EPISODES_IN_A_ROLLOUT} random episodes of {reference:,}"
+        against = f"{_EPISODES_IN_A_ROLLOUT} random episodes of {reference:,}"
     elif longest is not None:
         reference = longest
         bound = longest - 1
